@@ -1,0 +1,5 @@
+"""``python -m getd``."""
+
+from getd.cli.main import run
+
+run()

@@ -1,0 +1,61 @@
+"""``getd convert``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from getd.cli.flags import Arity, Escaped, Format, Json, MaxArity, OneArity, Relation, Seed
+from getd.cli.show import download_progress, print_json
+
+
+def convert(
+    data: str,
+    out: str,
+    /,
+    *,
+    to: Annotated[
+        Literal["tsv", "csv", "parquet", "jsonl", "hyper-csv"] | None,
+        Parameter(help="The form to write; else the ending of OUT tells, and a folder gets tsv."),
+    ] = None,
+    overwrite: Annotated[bool, Parameter(help="Replace what is at OUT.", negative="")] = False,
+    format: Format = "auto",  # noqa: A002
+    arity: Arity = None,
+    max_arity: MaxArity = None,
+    one_arity: OneArity = False,
+    escaped: Escaped = False,
+    relation: Relation = None,
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Write a data set in another form: every fact in its order, none dropped.
+
+    Parameters
+    ----------
+    data
+        A folder with train, valid and test, a single file, or the name of a data set (see: getd datasets).
+    out
+        A new folder for train, valid and test, or a file where DATA is one. A single file is split 8:1:1 into a folder.
+    """
+    from getd.facts.convert import convert as convert_facts
+
+    with download_progress() as progress:
+        written = convert_facts(
+            data,
+            out,
+            to,
+            overwrite=overwrite,
+            progress=progress,
+            format=format,
+            arity=arity,
+            max_arity=max_arity,
+            one_arity=one_arity,
+            escaped=escaped,
+            relation=relation,
+            seed=seed,
+        )
+    if json:
+        print_json({"out": out, "facts": written})
+    else:
+        print(f"wrote {', '.join(f'{number:,} facts to {name}' for name, number in written.items())} at {out}")

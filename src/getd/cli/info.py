@@ -1,0 +1,129 @@
+"""``getd info``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from getd.cli.flags import Arity, Escaped, Format, Json, MaxArity, OneArity, Relation, Seed
+from getd.cli.show import cell, console, download_progress, print_json, print_notices, print_table
+
+if TYPE_CHECKING:
+    from getd.facts.report import Report
+
+_SHOWN = 20  # relations in the table; --json has all
+
+
+def info(
+    data: str,
+    /,
+    *,
+    format: Format = "auto",  # noqa: A002
+    arity: Arity = None,
+    max_arity: MaxArity = None,
+    one_arity: OneArity = False,
+    escaped: Escaped = False,
+    relation: Relation = None,
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Report what a data set holds: counts per split, arity, relation and role, duplicates, unseen entities, leakage.
+
+    Parameters
+    ----------
+    data
+        A folder with train, valid and test, a single file, or the name of a data set (see: getd datasets).
+    """
+    from getd.facts.load import load
+    from getd.facts.report import describe
+
+    with download_progress() as progress:
+        kb = load(
+            data,
+            progress=progress,
+            format=format,
+            arity=arity,
+            max_arity=max_arity,
+            one_arity=one_arity,
+            escaped=escaped,
+            relation=relation,
+            seed=seed,
+        )
+    report = describe(kb)
+    print_notices(report.notices)
+    if json:
+        print_json(report.as_dict())
+    else:
+        _show(report)
+
+
+def _show(report: Report) -> None:
+    named = "" if report.relation_names == report.relations else f" ({report.relation_names:,} names)"
+    print(f"{report.name}: {report.entities:,} entities, {report.relations:,} relations{named}\n")
+    arities = sorted(report.arities)
+    print_table(
+        "Splits",
+        [
+            "split",
+            "facts",
+            *(f"arity {n}" for n in arities[:8]),
+            "entities",
+            "relations",
+            "unseen entities",
+            "duplicates",
+            "with literals",
+        ],
+        [
+            [
+                name,
+                split.facts,
+                *(split.arities.get(n, 0) for n in arities[:8]),
+                split.entities,
+                split.relations,
+                split.unseen_entities,
+                split.duplicates,
+                split.literal_facts,
+            ]
+            for name, split in report.splits.items()
+        ],
+    )
+    rows = [
+        [str(n), found.facts, found.relations, found.entities, found.density] for n, found in report.arities.items()
+    ]
+    print_table("Arities", ["arity", "facts", "relations", "entities", "density"], rows)
+    _show_relations(report)
+    _show_leakage(report)
+
+
+def _show_relations(report: Report) -> None:
+    largest = sorted(report.by_relation.items(), key=lambda item: -sum(item[1].facts.values()))
+    more = f", the {_SHOWN} largest of {len(largest):,}" if len(largest) > _SHOWN else ""
+    rows = [
+        [
+            name,
+            ", ".join(f"{role} {number:,}" for role, number in found.roles),
+            sum(found.facts.values()),
+            found.density,
+        ]
+        for name, found in largest[:_SHOWN]
+    ]
+    print_table(f"Relations{more}", ["relation", "roles and their entities", "facts", "density"], rows, left=2)
+
+
+def _show_leakage(report: Report) -> None:
+    shares = [f"{share:.1%} {kind}" for kind, share in report.literals.items()]
+    console().print(f"Literals among the entities: {', '.join(shares)}\n", highlight=False)
+    if report.leakage is None:
+        console().print(
+            "Leakage: not measured, there are no train and test (or valid) facts to compare", highlight=False
+        )
+        return
+    found = report.leakage
+    rows: list[list[object]] = [
+        ["questions whose key is in train (key_seen)", found.key_seen],
+        *([f"    position {p}", share] for p, share in enumerate(found.key_seen_by_position[:8])),
+        ["facts that share all entities but one with a training fact", found.all_but_one],
+        ["facts that share all entities but two with a training fact", found.all_but_two],
+        ["facts with the same entities as a training fact, in any order", found.same_entities],
+        ["facts with an entity unseen in train", found.unseen_entity_facts],
+    ]
+    print_table(f"Leakage of {found.split} ({cell(found.questions)} questions)", ["what", "share"], rows)

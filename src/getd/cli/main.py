@@ -1,0 +1,61 @@
+"""The command line: parses, calls one function, prints what it returns, and turns every expected error into one line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError
+
+from getd import __version__
+from getd.cli.convert import convert
+from getd.cli.datasets import datasets
+from getd.cli.info import info
+from getd.errors import GetdError
+
+app = App(
+    name="getd",
+    version=f"getd {__version__}",
+    help="Complete n-ary knowledge bases: learn from known facts, fill the holes in unknown ones.",
+    version_flags=["--version"],
+)
+for command in (info, datasets, convert):
+    app.command(command)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code: 0 done, 2 the command line or a setting is wrong, 1 anything else."""
+    try:
+        app(
+            list(sys.argv[1:] if arguments is None else arguments),
+            exit_on_error=False,
+            print_error=False,
+            result_action="return_value",
+        )
+        sys.stdout.flush()
+        return 0
+    except CycloptsError as error:
+        return _fail(_one_line(str(error)), 2)
+    except GetdError as error:
+        return _fail(str(error), error.exit_code)
+    except BrokenPipeError:  # the reader of our output has gone: `getd info … | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return _fail("interrupted", 130)
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text.split())
+    return f"{line[:1].lower()}{line[1:]}"
+
+
+def _fail(message: str, code: int) -> int:
+    print(message, file=sys.stderr)
+    return code
+
+
+def run() -> None:
+    """The console script."""
+    sys.exit(main())

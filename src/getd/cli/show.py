@@ -1,0 +1,70 @@
+"""Tables, notices and progress for people; JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+from rich.table import Table
+
+
+def console() -> Console:
+    """Standard output; wide enough that nothing is cut where it is not a terminal."""
+    return Console() if sys.stdout.isatty() else Console(width=160)
+
+
+def print_json(value: Any) -> None:
+    """One JSON object on standard output."""
+    print(json.dumps(value, ensure_ascii=False, allow_nan=False))
+
+
+def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[object]], left: int = 1) -> None:
+    """A table; the first ``left`` columns are text, the others numbers."""
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for place, name in enumerate(header):
+        table.add_column(name, justify="left" if place < left else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(cell(value)) for value in row))
+    out = console()
+    out.print(table)
+    out.print()
+
+
+def cell(value: object) -> str:
+    """A value as it stands in a table: numbers with thousands, shares with four digits, nothing as a dash."""
+    if value is None:
+        return "–"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.4f}" if value == 0 or abs(value) >= 0.00005 else f"{value:.1e}"
+    return str(value)
+
+
+def print_notices(notices: Iterable[str]) -> None:
+    """What a user should know, on standard error."""
+    for notice in notices:
+        print(f"note: {notice}", file=sys.stderr)
+
+
+@contextmanager
+def download_progress() -> Iterator[Callable[[str, int, int | None], None]]:
+    """A bar per file on a terminal, a line per file elsewhere; on standard error."""
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as bars:
+        tasks: dict[str, Any] = {}
+
+        def report(url: str, done: int, total: int | None) -> None:
+            if url not in tasks:
+                tasks[url] = bars.add_task("/".join(url.rsplit("/", 2)[1:]), total=total)
+                if bars.disable:
+                    print(f"downloading {url}", file=sys.stderr)
+            bars.update(tasks[url], completed=done)
+
+        yield report

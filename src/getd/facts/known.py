@@ -1,0 +1,112 @@
+"""Known answers: for every question, all entities (or relations) that fill it truly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+
+from getd.facts.facts import Blocks, Facts
+from getd.facts.row_index import RowIndex
+
+Ids = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """The answers of a batch of questions: those of question ``i`` are ``values[offsets[i]:offsets[i + 1]]``, ascending."""
+
+    offsets: Ids  # (b + 1,)
+    values: Ids  # (total,)
+
+    @property
+    def counts(self) -> Ids:
+        """How many answers each question has, ``(b,)``."""
+        return np.diff(self.offsets)
+
+    @property
+    def rows(self) -> Ids:
+        """Which question each value answers, ``(total,)``: with ``values``, the indices of a filter."""
+        return np.repeat(np.arange(len(self.offsets) - 1), self.counts)
+
+
+@dataclass(frozen=True, eq=False)
+class _Slot:
+    """The answers of one open slot, as CSR arrays over its distinct questions."""
+
+    index: RowIndex
+    offsets: Ids
+    answers: Ids
+
+
+@dataclass(frozen=True, eq=False)
+class KnownAnswers:
+    """All answers of all questions that some facts hold: every position of every arity, and the relation.
+
+    Built once by sorting; a look-up of a whole batch is a few binary searches, without a Python loop. The same index
+    serves as the filter in training (from the training facts) and in evaluation (from all facts).
+
+    >>> facts = Facts(np.array([0, 0]), np.array([[1, 2], [1, 3]]))
+    >>> known = KnownAnswers.build([{2: facts}], n_relations=1, n_entities=4)
+    >>> known.lookup(np.array([0]), np.array([[1, 0]]), position=1).values.tolist()
+    [2, 3]
+    """
+
+    slots: Mapping[tuple[int, int | None], _Slot]
+
+    @classmethod
+    def build(cls, splits: Sequence[Blocks], n_relations: int, n_entities: int) -> KnownAnswers:
+        """Index the facts of these splits together."""
+        slots: dict[tuple[int, int | None], _Slot] = {}
+        for arity in sorted({arity for blocks in splits for arity in blocks}):
+            blocks = [blocks[arity] for blocks in splits if arity in blocks]
+            columns = [np.concatenate([b.relation for b in blocks])]
+            columns += [np.concatenate([b.entities[:, j] for b in blocks]) for j in range(arity)]
+            sizes = [n_relations] + [n_entities] * arity
+            for slot in range(arity + 1):
+                slots[arity, slot - 1 if slot else None] = _build_slot(columns, sizes, slot)
+        return cls(MappingProxyType(slots))
+
+    def lookup(self, relation: Ids, entities: Ids, position: int | None) -> Answers:
+        """The answers of each question ``(relation, entities)`` with ``position`` open; ``None`` opens the relation.
+
+        ``relation`` is ``(b,)`` and ``entities`` ``(b, arity)``; the open column is never read. A question nobody
+        has asked has no answers.
+        """
+        slot, numbers = self._find(relation, entities, position)
+        if slot is None:
+            return Answers(np.zeros(len(entities) + 1, dtype=np.int64), np.zeros(0, dtype=np.int64))
+        starts = slot.offsets[numbers]
+        counts = np.where(numbers >= 0, slot.offsets[numbers + 1] - starts, 0)
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
+        return Answers(offsets, slot.answers[np.repeat(starts, counts) + within])
+
+    def is_known(self, relation: Ids, entities: Ids, position: int | None) -> npt.NDArray[np.bool_]:
+        """Whether each question has any answer, ``(b,)``."""
+        return self._find(relation, entities, position)[1] >= 0
+
+    def _find(self, relation: Ids, entities: Ids, position: int | None) -> tuple[_Slot | None, Ids]:
+        slot = self.slots.get((entities.shape[1], position))
+        if slot is None:
+            return None, np.full(len(entities), -1, dtype=np.int64)
+        columns = [] if position is None else [relation]
+        columns += [entities[:, j] for j in range(entities.shape[1]) if j != position]
+        return slot, slot.index.find(columns)
+
+
+def _build_slot(columns: Sequence[Ids], sizes: Sequence[int], slot: int) -> _Slot:
+    given = [j for j in range(len(columns)) if j != slot]
+    index, questions = RowIndex.build([columns[j] for j in given], [sizes[j] for j in given])
+    pairs = np.unique(questions * sizes[slot] + columns[slot])
+    questions, answers = np.divmod(pairs, sizes[slot])
+    offsets = np.searchsorted(questions, np.arange(len(index) + 1))
+    for array in (offsets, answers):
+        array.flags.writeable = False
+    return _Slot(index, offsets, answers)
+
+
+__all__ = ["Answers", "Facts", "KnownAnswers"]

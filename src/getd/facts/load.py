@@ -1,0 +1,147 @@
+"""A path or a name to a knowledge base."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from getd.errors import DataNotFound, FactError, nearest
+from getd.facts.datasets import DATASETS, find_dataset, verify
+from getd.facts.demo import demo_labels
+from getd.facts.knowledge_base import KnowledgeBase, split_notice, tuple_labels
+from getd.facts.labels import Labels, concatenate
+from getd.facts.read import Format, detect_format, read_labels, stem
+from getd.facts.relation import Roles
+from getd.facts.settings import DataSettings
+from getd.facts.source import Problems
+from getd.facts.folder import find_splits
+from getd.facts.split import split_labels
+from getd.facts.synthetic import SYNTHETIC, synthetic_facts
+from getd.facts.table import RoleOrder
+from getd.settings import build
+
+Progress = Callable[[str, int, int | None], None]  # what is fetched, bytes so far, bytes in all where known
+
+
+@dataclass(frozen=True)
+class NamedFacts:
+    """The facts of a data set as they stand there: names, order, duplicates and all."""
+
+    name: str
+    splits: Mapping[str, Labels]  # under "" where the data has no splits
+    notices: tuple[str, ...] = ()
+
+    def split(self, seed: int) -> NamedFacts:
+        """The same with splits: its own, or 8:1:1 at random."""
+        if "" not in self.splits:
+            return self
+        return NamedFacts(self.name, split_labels(self.splits[""], seed), (*self.notices, split_notice(seed)))
+
+
+def load(data: str | Path, *, progress: Progress | None = None, **settings: Any) -> KnowledgeBase:
+    """Load a knowledge base.
+
+    Parameters
+    ----------
+    data
+        A folder with ``train``, ``valid`` and ``test``, a single file (split 8:1:1), or the name of a data set.
+    progress
+        Called while a data set is downloaded.
+    settings
+        See :class:`getd.facts.settings.DataSettings`.
+    """
+    chosen = build(DataSettings, settings, "data")
+    named = read_data(data, chosen, progress).split(chosen.seed)
+    return KnowledgeBase.from_labels(named.name, named.splits, named.notices)
+
+
+def read_data(data: str | Path, settings: DataSettings, progress: Progress | None = None) -> NamedFacts:
+    """Read the facts of a path or a named data set, keeping those of the chosen arities."""
+    named = _generate(str(data), settings.seed) or _read_path(*_locate(data, progress), settings)
+    splits = {split: _choose_arity(labels, settings) for split, labels in named.splits.items()}
+    splits = {split: labels for split, labels in splits.items() if len(labels)}
+    if not splits:
+        arities = sorted({len(roles) for labels in named.splits.values() for roles in labels.blocks})
+        wanted = f"arity {settings.arity}" if settings.arity else f"arity {settings.max_arity} or less"
+        raise FactError(f"{named.name}: expected facts of {wanted}, found arity {', '.join(map(str, arities))}")
+    return NamedFacts(named.name, splits, named.notices)
+
+
+def data_names() -> list[str]:
+    """Every name that :func:`load` knows by itself."""
+    return ["demo", *SYNTHETIC, *DATASETS]
+
+
+def _generate(name: str, seed: int) -> NamedFacts | None:
+    if Path(name).exists():
+        return None
+    if name == "demo":
+        return NamedFacts(name, split_labels(demo_labels(seed), seed))
+    if name in SYNTHETIC:
+        return NamedFacts(name, {split: tuple_labels(facts) for split, facts in synthetic_facts(name, seed).items()})
+    return None
+
+
+def _locate(data: str | Path, progress: Progress | None) -> tuple[Path, str, tuple[str, ...]]:
+    """Where the data is, what it is called, and what should be told about it."""
+    path = Path(data)
+    if path.exists():
+        shadowed = str(data) in data_names()
+        told = (f"reading the path {data}, not the built-in data set of that name",) if shadowed else ()
+        return path, stem_name(path), told
+    if isinstance(data, str) and (found := find_dataset(data, progress)):
+        wrong = verify(data, found) if data in DATASETS else []
+        return found, data, tuple(f"{file} of {data} is not the published file" for file in wrong)
+    if path.is_absolute() or len(path.parts) > 1:
+        raise DataNotFound(f"{data}: no such file or folder")
+    raise DataNotFound(f"no file, folder or data set {str(data)!r}{nearest(str(data), data_names())}")
+
+
+def stem_name(path: Path) -> str:
+    """What a data set at a path is called."""
+    resolved = path.resolve()
+    return resolved.name if resolved.is_dir() else resolved.name.split(".")[0] or resolved.name
+
+
+def _read_path(path: Path, name: str, notices: tuple[str, ...], settings: DataSettings) -> NamedFacts:
+    files = find_splits(path) if path.is_dir() else {"": [path]}
+    order, first, splits = RoleOrder(), None, {}
+    for split, paths in files.items():
+        parts = []
+        for file in paths:
+            form = _form(file, first) if settings.format == "auto" else settings.format
+            first = first or form
+            is_the_split = path.is_dir() and split and len(paths) == 1 and file.parent == path
+            relation = settings.relation or (name if is_the_split else stem(file))  # of a table without that column
+            labels = read_labels(file, form, settings.escaped, relation, order)
+            if settings.one_arity:
+                _check_arity(file, labels, settings.arity)
+            parts.append(labels)
+        splits[split] = concatenate(parts)
+    return NamedFacts(name, splits, notices)
+
+
+def _form(path: Path, first: Format | None) -> Format:
+    """The form of a file; whether CSV is hyper-relational is asked of the first file of a data set alone."""
+    form = detect_format(path)
+    return first if first and {form, first} == {"csv", "hyper-csv"} else form
+
+
+def _check_arity(path: Path, labels: Labels, arity: int | None) -> None:
+    first = min(labels.blocks, key=lambda roles: int(labels.blocks[roles]["row"][0]))
+    arity = arity or len(first)
+    problems = Problems(path)
+    for roles, block in labels.blocks.items():
+        if len(roles) != arity:
+            for row in block["row"].to_list():
+                problems.add(row, f"expected 1 relation and {arity} entities, found {len(roles)} entities")
+    problems.check()
+
+
+def _choose_arity(labels: Labels, settings: DataSettings) -> Labels:
+    def wanted(roles: Roles) -> bool:
+        return settings.arity in (None, len(roles)) and len(roles) <= (settings.max_arity or len(roles))
+
+    return labels.select([roles for roles in labels.blocks if wanted(roles)])

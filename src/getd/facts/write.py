@@ -1,0 +1,110 @@
+"""Named facts into files, in every form, in the order of their rows."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Literal, get_args
+
+import polars as pl
+
+from getd.errors import WriteError
+from getd.facts.escape import escape_expr
+from getd.facts.labels import RELATION, ROW, Labels, entity_columns
+from getd.facts.relation import Relation, Roles, default_roles, relation_labels
+from getd.facts.vocabulary import write_lines
+
+WriteFormat = Literal["tsv", "csv", "parquet", "jsonl", "hyper-csv"]
+WRITE_FORMATS: tuple[WriteFormat, ...] = get_args(WriteFormat)
+SUFFIX = {"tsv": ".tsv", "csv": ".csv", "parquet": ".parquet", "jsonl": ".jsonl", "hyper-csv": ".csv"}
+
+
+def write_labels(labels: Labels, path: Path, form: WriteFormat, tsv_names: Mapping[Relation, str]) -> None:
+    """Write facts to a file; ``tsv_names`` comes from :func:`names_without_roles`."""
+    if form == "tsv":
+        write_lines(path, _in_order(labels, lambda roles, block: _tsv_lines(roles, block, tsv_names)))
+    elif form == "jsonl":
+        write_lines(path, _in_order(labels, _json_lines))
+    elif form == "hyper-csv":
+        write_lines(path, _in_order(labels, _hyper_lines))
+    elif form == "csv":
+        _table(labels).write_csv(path, quote_style="necessary")
+    else:
+        _table(labels).write_parquet(path)
+
+
+def names_without_roles(relations: Iterable[Relation]) -> dict[Relation, str]:
+    """What ``tsv``, which has no place for roles, calls each relation.
+
+    Relations without role names are told apart by their arity, so their names will do; others go by their label.
+    """
+    names = {r: label if r.has_named_roles else r.name for r, label in relation_labels(relations).items()}
+    for (name, arity), number in Counter((name, relation.arity) for relation, name in names.items()).items():
+        if number > 1:
+            raise WriteError(
+                f"tsv cannot tell apart {number} relations called {name!r} with {arity} entities; choose another form"
+            )
+    return names
+
+
+def _in_order(labels: Labels, lines: Callable[[Roles, pl.DataFrame], pl.Series]) -> pl.Series:
+    parts = [pl.DataFrame([block[ROW], lines(roles, block).alias("line")]) for roles, block in labels.blocks.items()]
+    return pl.concat(parts).sort(ROW)["line"]
+
+
+def _names(block: pl.DataFrame) -> pl.DataFrame:
+    return block.select(pl.all().exclude(ROW).cast(pl.String))
+
+
+def _tsv_lines(roles: Roles, block: pl.DataFrame, tsv_names: Mapping[Relation, str]) -> pl.Series:
+    names = block[RELATION].unique().cast(pl.String).to_list()
+    relation = pl.col(RELATION).replace_strict(
+        {n: tsv_names[Relation(n, roles)] for n in names}, return_dtype=pl.String
+    )
+    columns = [relation, *map(pl.col, entity_columns(len(roles)))]
+    return _names(block).select(pl.concat_str([escape_expr(c) for c in columns], separator="\t")).to_series()
+
+
+def _json_lines(roles: Roles, block: pl.DataFrame) -> pl.Series:
+    columns = entity_columns(len(roles))
+    if roles == default_roles(len(roles)):
+        entities = pl.concat_list(columns)
+    else:
+        places = {
+            role: [c for c, other in zip(columns, roles, strict=True) if other == role] for role in dict.fromkeys(roles)
+        }
+        entities = pl.struct(
+            **{role: pl.col(of[0]) if len(of) == 1 else pl.concat_list(of) for role, of in places.items()}
+        )
+    record = pl.struct(pl.col(RELATION).alias("relation"), entities.alias("entities"))
+    return _names(block).select(record.struct.json_encode()).to_series()
+
+
+def _hyper_lines(roles: Roles, block: pl.DataFrame) -> pl.Series:
+    if len(roles) < 2:
+        raise WriteError("hyper-csv needs a subject and an object, found facts with one entity")
+    fields = [pl.col("0"), pl.col(RELATION), pl.col("1")]
+    for column, role in zip(entity_columns(len(roles))[2:], roles[2:], strict=True):
+        fields += [pl.lit(role), pl.col(column)]
+    return _names(block).select(pl.concat_str([_quote(field) for field in fields], separator=",")).to_series()
+
+
+def _quote(field: pl.Expr) -> pl.Expr:
+    quoted = pl.lit('"') + field.str.replace_all('"', '""', literal=True) + pl.lit('"')
+    return pl.when(field.str.contains(r'[",\r\n]')).then(quoted).otherwise(field)
+
+
+def _table(labels: Labels) -> pl.DataFrame:
+    """Columns relation, e1 … en, and roles, where any relation names them."""
+    width = max(map(len, labels.blocks))
+    with_roles = any(roles != default_roles(len(roles)) for roles in labels.blocks)
+    parts = []
+    for roles, block in labels.blocks.items():
+        entities = [pl.col(c).cast(pl.String).alias(f"e{int(c) + 1}") for c in entity_columns(len(roles))]
+        empty = [pl.lit(None, dtype=pl.String).alias(f"e{j + 1}") for j in range(len(roles), width)]
+        named = roles != default_roles(len(roles))
+        text = pl.lit(json.dumps(roles, ensure_ascii=False) if named else None, dtype=pl.String).alias("roles")
+        parts.append(block.select(ROW, pl.col(RELATION).cast(pl.String), *[text] * with_roles, *entities, *empty))
+    return pl.concat(parts).sort(ROW).drop(ROW)
