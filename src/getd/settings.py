@@ -69,7 +69,7 @@ def to_toml(tables: Mapping[str, Any]) -> str:
 
 
 def override(tables: Mapping[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
-    """The tables with ``section.key=value`` assignments applied; a value is TOML, or plain text where TOML has no such value.
+    """The tables with ``section.key=value`` applied; a value is TOML, or plain text where TOML has no such value.
 
     >>> override({"training": {"epochs": 5}}, ["training.epochs=7", "model.name=getd"])
     {'training': {'epochs': 7}, 'model': {'name': 'getd'}}
@@ -105,7 +105,7 @@ def _toml_lines(table: Mapping[str, Any]) -> str:
 
 
 def _toml_key(key: str) -> str:
-    return key if key.isascii() and key.replace("_", "a").replace("-", "a").isalnum() else json.dumps(key)
+    return key if key.isascii() and key.replace("_", "a").replace("-", "a").isalnum() else _toml_text(key)
 
 
 def _toml_text(value: Any) -> str:

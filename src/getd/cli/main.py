@@ -1,4 +1,4 @@
-"""The command line: parses, calls one function, prints what it returns, and turns every expected error into one line."""
+"""The command line: parses, calls one function, prints what it returns; an expected error becomes one line."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Files to labels to integers: readers, vocabulary, facts in blocks per arity, known answers, splits, data sets, reports."""
+"""Files to labels to integers: readers, vocabulary, facts, known answers, splits, data sets, reports."""

@@ -10,7 +10,7 @@ from getd.facts.encode import relations_of
 from getd.facts.files import atomic_path
 from getd.facts.folder import find_splits
 from getd.facts.load import Progress, read_data
-from getd.facts.read import ending
+from getd.facts.read import COMPRESSED, ending
 from getd.facts.settings import DataSettings
 from getd.facts.write import SUFFIX, WRITE_FORMATS, WriteFormat, names_without_roles, write_labels
 from getd.settings import build
@@ -50,6 +50,8 @@ def convert(
     if to is not None and to not in WRITE_FORMATS:
         raise ConfigError(f"expected one of the forms {', '.join(WRITE_FORMATS)}, found {to!r}")
     chosen, target = build(DataSettings, settings, "data"), Path(out)
+    if target.suffix.lower() in COMPRESSED:
+        raise ConfigError(f"{target.name}: compressed files are read, not written; leave out {target.suffix}")
     suffix = ending(target)
     is_file = suffix in _FORM_OF and not target.is_dir()
     form = to or cast(WriteFormat, _FORM_OF[suffix] if is_file else "tsv")

@@ -42,7 +42,7 @@ class DataSet:
     about: str
     facts: tuple[int, int, int]  # in train, valid, test
     entities: int
-    relations: int  # relation names
+    relations: int  # relation names; in WD50K also those of qualifiers
     arities: str
     licence: str
     source: str
@@ -212,7 +212,7 @@ DATASETS = {
 
 
 def find_dataset(name: str, progress: Callable[[str, int, int | None], None] | None = None) -> Path | None:
-    """The folder of a data set: in ``$GETD_DATA``, in the user's cache, or downloaded there; ``None`` for an unknown name."""
+    """The folder of a data set: in ``$GETD_DATA``, in the user's cache, or downloaded there; ``None``: unknown name."""
     found = locate_dataset(name)
     if found is None and name in DATASETS:
         found = cache_folder() / name

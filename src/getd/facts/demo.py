@@ -70,16 +70,16 @@ def _facts(rng: np.random.Generator) -> Iterator[tuple[str, ...]]:
     people = [names[i] for i in rng.permutation(len(names)).tolist()]
     careers = list(product(range(len(leagues)), range(_CLUBS_PER_LEAGUE), range(len(_STEPS))))
     for number, person in enumerate(people):
-        league, home, step = careers[number % len(careers)]
+        region, home, step = careers[number % len(careers)]
         club_of = [
-            leagues[league][(home + _STEPS[step] * (s // _STAY)) % _CLUBS_PER_LEAGUE] for s in range(len(_SEASONS))
+            leagues[region][(home + _STEPS[step] * (s // _STAY)) % _CLUBS_PER_LEAGUE] for s in range(len(_SEASONS))
         ]
         if number < len(careers):  # one coach and three players follow each career
             yield from (
                 ("coaches", f"Coach {person}", club, season) for club, season in zip(club_of, _SEASONS, strict=True)
             )
         else:
-            yield "born in", person, _CITIES[league * _CLUBS_PER_LEAGUE + home]
+            yield "born in", person, _CITIES[region * _CLUBS_PER_LEAGUE + home]
             yield from _career(person, club_of, _AWARDS[(home + step) % len(_AWARDS)])
 
 

@@ -67,6 +67,7 @@ def _fetch(url: str, progress: Progress | None) -> bytes:
                 if progress:
                     progress(url, len(data), total)
     except urllib.error.HTTPError as error:
+        error.close()
         raise DownloadError(f"cannot download {url}: the server answered {error.code} {error.reason}") from None
     except (urllib.error.URLError, http.client.HTTPException, OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or error

@@ -67,7 +67,7 @@ def encode_blocks(
 
 
 def encode(labels: Labels, entities: Vocabulary, relations: Mapping[Relation, int]) -> tuple[Blocks, Duplicates]:
-    """The facts of a split, a block per arity in the order of their rows, without duplicates, and how many those were."""
+    """The facts of a split without duplicates, a block per arity in the order of their rows, and the duplicates."""
     parts: dict[int, list[tuple[Ids, Facts, Ids]]] = {}
     for roles, block, facts in encode_blocks(labels, entities, relations):
         has_arrangement = ARRANGEMENT in block.columns
@@ -105,7 +105,7 @@ def _in_order(parts: list[tuple[Ids, Facts, Ids]]) -> tuple[Facts, Ids]:
 
 
 def _drop_duplicates(facts: Facts, arrangement: Ids, n_relations: int, n_entities: int) -> tuple[Facts, int, int]:
-    """The distinct facts in order of first appearance, how many were dropped, how many of these were the same to the letter."""
+    """The distinct facts by first appearance, how many were dropped, how many of these the same to the letter."""
     index, numbers = RowIndex.build([facts.relation, *facts.entities.T], [n_relations] + [n_entities] * facts.arity)
     n_dropped = len(facts) - len(index)
     if n_dropped == 0:

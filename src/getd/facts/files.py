@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from getd.errors import WriteError
 
 @contextmanager
 def atomic_path(target: Path, replace: bool = True) -> Iterator[Path]:
-    """A temporary path beside ``target`` to write a file or folder at; it takes the target's name when the block ends well.
+    """A temporary path to write a file or folder at; it becomes ``target`` when the block ends well.
 
     Whatever goes wrong, the target stays as it was and the temporary path is removed.
 
@@ -26,6 +25,8 @@ def atomic_path(target: Path, replace: bool = True) -> Iterator[Path]:
     if not replace and target.exists():
         raise WriteError(f"{target} exists; choose another place or pass --overwrite")
     try:
+        if target.parent.exists() and not target.parent.is_dir():
+            raise NotADirectoryError(20, f"{target.parent} is not a folder")
         target.parent.mkdir(parents=True, exist_ok=True)
         room = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     except OSError as error:
@@ -48,4 +49,4 @@ def _move(new: Path, target: Path, room: Path) -> None:
             (room / "old").rename(target)
             raise
     else:
-        os.replace(new, target)
+        new.replace(target)

@@ -52,7 +52,7 @@ def read_jsonl(path: Path, order: RoleOrder) -> Labels:
 
 
 def read_wikipeople(path: Path) -> Labels:
-    """The JSON lines of WikiPeople: ``P_h`` and ``P_t`` are subject and object of property P, other keys its qualifiers."""
+    """The JSON lines of WikiPeople: ``P_h``, ``P_t`` are subject and object of property P, other keys qualifiers."""
     builder, problems = HyperBuilder(), Problems(path)
 
     def add(line: int, record: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -57,23 +57,23 @@ class KnowledgeBase:
             signatures=tuple(by_label[label] for label in relations),
             splits=MappingProxyType({split: blocks for split, (blocks, _) in encoded.items()}),
             duplicates=MappingProxyType(duplicates),
-            notices=tuple(notices),
         )
         told = [*notices, *_duplicate_notices(duplicates), *_overlap_notices(kb)]
-        return cls(**{**kb.__dict__, "notices": tuple(told)})
+        return replace(kb, notices=tuple(told))
 
     @classmethod
     def from_facts(
         cls, facts: Iterable[Sequence[Any]] | Mapping[str, Iterable[Sequence[Any]]], name: str = "facts", seed: int = 0
     ) -> KnowledgeBase:
-        """From tuples ``(relation, entity, …)``: a list that is split 8:1:1, or one list for each of train, valid, test."""
+        """From tuples ``(relation, entity, …)``: a list, split 8:1:1, or one list for each of train, valid, test."""
         return cls._from_parts(facts, tuple_labels, name, seed)
 
     @classmethod
     def from_dataframe(cls, frame: Any, relation: str = "facts", name: str = "frame", seed: int = 0) -> KnowledgeBase:
         """From a polars, pandas or Arrow table, split 8:1:1, or from one for each of train, valid, test.
 
-        The columns are those of a CSV file: ``relation`` and the entities, or roles alone, and then ``relation`` names it.
+        The columns are those of a CSV file: a column ``relation`` and the entities, or roles alone; ``relation`` then
+        names them.
         """
         return cls._from_parts(frame, lambda table: frame_labels(table, relation), name, seed)
 

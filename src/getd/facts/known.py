@@ -17,7 +17,7 @@ Ids = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """The answers of a batch of questions: those of question ``i`` are ``values[offsets[i]:offsets[i + 1]]``, ascending."""
+    """The answers of a batch: those of question ``i`` are ``values[offsets[i]:offsets[i + 1]]``, ascending."""
 
     offsets: Ids  # (b + 1,)
     values: Ids  # (total,)

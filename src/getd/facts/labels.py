@@ -24,8 +24,8 @@ class Labels:
     """Facts with their names.
 
     ``blocks[roles]`` holds the facts of one role signature: columns ``row`` (orders the facts over all blocks),
-    ``relation``, the entities ``"0" .. "n-1"``, all categorical, and, where a reader put qualifiers into canonical order,
-    ``arrangement`` (0 for facts that stood so already).
+    ``relation``, the entities ``"0" .. "n-1"``, all categorical, and, where a reader put qualifiers into canonical
+    order, ``arrangement`` (0 for facts that stood so already).
     """
 
     blocks: Mapping[Roles, pl.DataFrame]

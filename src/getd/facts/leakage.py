@@ -39,18 +39,21 @@ def leakage(kb: KnowledgeBase, split: str) -> Leakage:
     train, blocks = kb.split("train"), kb.split(split)
     sizes = (kb.n_relations, kb.n_entities)
     seen_by_position: dict[int, list[Mask]] = {}
-    one, two, same, unseen = [], [], [], []
+    one: list[Mask] = []
+    two: list[Mask] = []
+    same: list[Mask] = []
+    unseen: list[Mask] = []
     in_train = np.zeros(kb.n_entities, dtype=bool)
     for facts in train.values():
         in_train[facts.entities] = True
     for arity, facts in blocks.items():
-        found = [_shares(train, facts, (position,), sizes) for position in range(arity)]
+        found: list[Mask] = [_shares(train, facts, (position,), sizes) for position in range(arity)]
         for position, seen in enumerate(found):
             seen_by_position.setdefault(position, []).append(seen)
-        one.append(np.logical_or.reduce(found))
+        one.append(np.asarray(np.stack(found).any(axis=0)))
         two.append(_shares_all_but_two(train, facts, one[-1], sizes))
         same.append(_same_entities(train, facts, kb.n_entities))
-        unseen.append(~in_train[facts.entities].all(axis=1))
+        unseen.append(np.asarray((~in_train[facts.entities]).any(axis=1)))
     by_position = [np.concatenate(seen_by_position[position]) for position in sorted(seen_by_position)]
     return Leakage(
         split=split,

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from getd.errors import DataNotFound, FactError, nearest
-from getd.facts.datasets import DATASETS, find_dataset, verify
+from getd.facts.datasets import DATASETS, find_dataset, locate_dataset, verify
 from getd.facts.demo import demo_labels
+from getd.facts.folder import find_splits
 from getd.facts.knowledge_base import KnowledgeBase, split_notice, tuple_labels
 from getd.facts.labels import Labels, concatenate
 from getd.facts.read import Format, detect_format, read_labels, stem
 from getd.facts.relation import Roles
 from getd.facts.settings import DataSettings
 from getd.facts.source import Problems
-from getd.facts.folder import find_splits
 from getd.facts.split import split_labels
 from getd.facts.synthetic import SYNTHETIC, synthetic_facts
 from getd.facts.table import RoleOrder
@@ -72,6 +72,18 @@ def read_data(data: str | Path, settings: DataSettings, progress: Progress | Non
 def data_names() -> list[str]:
     """Every name that :func:`load` knows by itself."""
     return ["demo", *SYNTHETIC, *DATASETS]
+
+
+def list_datasets() -> list[dict[str, Any]]:
+    """What is known of every data set with a name, and the place of each on this machine (``None``: not here yet)."""
+    toy = "the paper's toy tensor of CP rank one"
+    generated = {"demo": "a sports world with hidden rules"} | dict.fromkeys(SYNTHETIC, toy)
+    built_in: list[dict[str, Any]] = [
+        {"name": name, "about": about, "source": "generated", "place": "built in"} for name, about in generated.items()
+    ]
+    published = [asdict(dataset) | {"place": locate_dataset(name)} for name, dataset in DATASETS.items()]
+    keys = ("name", "about", "arities", "facts", "entities", "relations", "licence", "source", "place", "sha256")
+    return [{key: record.get(key) for key in keys} for record in [*built_in, *published]]
 
 
 def _generate(name: str, seed: int) -> NamedFacts | None:

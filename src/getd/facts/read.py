@@ -113,7 +113,7 @@ def _is_text(head: bytes) -> bool:
 def _detect_json(path: Path, first: str) -> Format:
     try:
         record = json.loads(first)
-    except ValueError:
+    except (ValueError, RecursionError):
         return "jsonl" if ending(path) in (".jsonl", ".ndjson", ".json") else "tsv"
     if looks_like_wikipeople(record):
         return "wikipeople"
@@ -125,6 +125,8 @@ def _detect_csv(lines: list[str]) -> Format:
     try:
         rows = list(csv.reader(lines))
     except csv.Error:
+        return "csv"
+    if not rows or "relation" in [name.strip().lower() for name in rows[0]]:
         return "csv"
     odd = all(len(row) % 2 == 1 and len(row) >= 3 for row in rows)
     return "hyper-csv" if odd and any(row[1] == rows[0][1] for row in rows[1:]) else "csv"

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from getd.facts.facts import Blocks, Facts, count
-from getd.facts.knowledge_base import SPLITS, KnowledgeBase, overlap
+from getd.facts.knowledge_base import KnowledgeBase, overlap
 from getd.facts.leakage import Leakage, leakage
 from getd.facts.literals import dates, numbers
+from getd.facts.split import SPLITS
 
 Mask = npt.NDArray[np.bool_]
 
@@ -72,7 +73,8 @@ class Report:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON: keys are text."""
-        return _plain(asdict(self))
+        plain: dict[str, Any] = _plain(asdict(self))
+        return plain
 
 
 def describe(kb: KnowledgeBase) -> Report:

@@ -16,8 +16,8 @@ _LIMIT = 2**62
 class RowIndex:
     """The distinct rows of a table of integers, numbered, and the number of any row.
 
-    Columns are packed into one 64-bit key as long as their sizes allow; the sorted distinct keys give each row a number,
-    which takes part in the key of the next columns, and so on. A look-up is one binary search per level.
+    Columns are packed into one 64-bit key as long as their sizes allow; the sorted distinct keys give each row a
+    number, which takes part in the key of the next columns, and so on. A look-up is one binary search per level.
     """
 
     sizes: tuple[int, ...]  # column j holds 0 .. sizes[j] - 1

@@ -23,6 +23,8 @@ def split_labels(labels: Labels, seed: int) -> dict[str, Labels]:
 
     Every entity and relation of valid and test is in train too, where that can be (:func:`split_rows`).
     """
+    if len(labels) == 0:
+        return {}
     ids = {relation: number for number, relation in enumerate(sorted(relations_of([labels])))}
     entities = Vocabulary(entity_names(labels))
     members: list[Ids] = []  # the distinct facts of each block; a relation's symbols follow the entities'
@@ -55,7 +57,7 @@ def split_rows(members: Sequence[Ids], n_symbols: int, seed: int, held_out: int)
     Parameters
     ----------
     members
-        Blocks ``(n, k)`` of symbols (entities and relations, numbered apart): row ``i`` of all blocks together is fact ``i``.
+        Blocks ``(n, k)`` of symbols (entities and relations, numbered apart); facts are numbered through all blocks.
     n_symbols
         How many symbols there are.
     held_out

@@ -59,6 +59,8 @@ def read_csv(path: Path, relation: str, order: RoleOrder) -> Labels:
     """Facts from CSV with a header; comma, or semicolon or tab where the header has no comma."""
     header, separator, header_line = csv_header(path)
     problems, parts = Problems(path), []
+    may_be_a_fact = len(header) % 2 == 1 and len(header) >= 3 and "relation" not in map(str.lower, header)
+    hint = "; for rows without a header there is --format hyper-csv" if may_be_a_fact else ""
     for lines, fields in read_csv_rows(path, separator, problems):
         body = lines > header_line
         if fields.width == len(header):
@@ -66,7 +68,6 @@ def read_csv(path: Path, relation: str, order: RoleOrder) -> Labels:
             parts.append(with_lines(lines, fields).filter(pl.Series(body)))
         else:
             for line in lines[body].tolist():
-                hint = "" if parts or separator != "," else "; for rows without a header there is --format hyper-csv"
                 problems.add(line, f"expected {len(header)} fields ({', '.join(header)}), found {fields.width}{hint}")
     problems.check()
     if sum(len(part) for part in parts) == 0:
@@ -204,9 +205,10 @@ def _parse_roles(text: str, arity: int) -> Roles | None:
         roles = json.loads(text)
     except ValueError:
         return None
-    if not isinstance(roles, list) or len(roles) != arity or not all(isinstance(role, str) and role for role in roles):
+    if not isinstance(roles, list) or len(roles) != arity or not all(isinstance(r, str) and r for r in roles):
         return None
-    return tuple(roles)
+    together = sum(here != before for here, before in zip(roles, [None, *roles], strict=False)) == len(set(roles))
+    return tuple(roles) if together else None  # a role that stands twice stands so in one place
 
 
 def _add_by_role(

@@ -19,7 +19,7 @@ import polars as pl
 from getd.facts.escape import unescape_expr, wrong_escape
 from getd.facts.labels import BATCH, Labels, LabelsBuilder
 from getd.facts.relation import default_roles
-from getd.facts.source import Piece, Problems, read_pieces
+from getd.facts.source import BOM, Piece, Problems, read_pieces
 
 Lines = npt.NDArray[np.int64]
 
@@ -108,8 +108,11 @@ def _squeeze_spaces(data: bytes) -> bytes:
 
 
 def _columns(data: bytes, separator: str) -> pl.DataFrame:
+    """The fields of lines that have the same number of them, each character standing for itself."""
     if separator.encode() not in data:
         return pl.DataFrame({"0": data.decode().split("\n")[:-1]})
+    if data.startswith(BOM):  # part of a name here; polars drops the first
+        data = BOM + data
     return pl.read_csv(
         data, separator=separator, has_header=False, quote_char=None, infer_schema=False, empty_string_is_null=False
     )

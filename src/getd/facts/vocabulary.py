@@ -75,8 +75,10 @@ class Vocabulary(Sequence[str]):
         """The numbers of many names at once."""
         series = names if isinstance(names, pl.Series) else text_series("name", list(names))
         series = series.cast(pl.String)
-        places = np.minimum(self._names.search_sorted(series).to_numpy().astype(np.int64), max(len(self) - 1, 0))
-        unknown = (self._names.gather(places) != series) if len(self) else pl.Series([True] * len(series))
+        places: Ids = np.minimum(self._names.search_sorted(series).to_numpy().astype(np.int64), max(len(self) - 1, 0))
+        unknown = (
+            (self._names.gather(places) != series) if len(self) else pl.Series([True] * len(series), dtype=pl.Boolean)
+        )
         if unknown.any():
             self.id(series.filter(unknown)[0])
         return places
@@ -103,7 +105,7 @@ class Vocabulary(Sequence[str]):
 
 
 def write_lines(path: Path, lines: pl.Series) -> None:
-    """Write text lines as they are; a first character that would be taken for a byte order mark is kept by a real one."""
+    """Write text lines as they are; a byte order mark goes first where the text begins with that very character."""
     with path.open("wb") as file:
         if len(lines) and lines[0].startswith(BOM.decode()):
             file.write(BOM)

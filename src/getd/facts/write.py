@@ -22,7 +22,14 @@ SUFFIX = {"tsv": ".tsv", "csv": ".csv", "parquet": ".parquet", "jsonl": ".jsonl"
 
 
 def write_labels(labels: Labels, path: Path, form: WriteFormat, tsv_names: Mapping[Relation, str]) -> None:
-    """Write facts to a file; ``tsv_names`` comes from :func:`names_without_roles`."""
+    """Write facts to a file; ``tsv_names`` comes from :func:`names_without_roles`. What fails is an ``OSError``."""
+    try:
+        _write(labels, path, form, tsv_names)
+    except pl.exceptions.PolarsError as error:  # polars wraps what the disk says
+        raise OSError(str(error).split("\n")[0].rsplit("error: ", 1)[-1]) from None
+
+
+def _write(labels: Labels, path: Path, form: WriteFormat, tsv_names: Mapping[Relation, str]) -> None:
     if form == "tsv":
         write_lines(path, _in_order(labels, lambda roles, block: _tsv_lines(roles, block, tsv_names)))
     elif form == "jsonl":
@@ -76,7 +83,7 @@ def _json_lines(roles: Roles, block: pl.DataFrame) -> pl.Series:
             role: [c for c, other in zip(columns, roles, strict=True) if other == role] for role in dict.fromkeys(roles)
         }
         entities = pl.struct(
-            **{role: pl.col(of[0]) if len(of) == 1 else pl.concat_list(of) for role, of in places.items()}
+            (pl.col(of[0]) if len(of) == 1 else pl.concat_list(of)).alias(role) for role, of in places.items()
         )
     record = pl.struct(pl.col(RELATION).alias("relation"), entities.alias("entities"))
     return _names(block).select(record.struct.json_encode()).to_series()

@@ -1,0 +1,390 @@
+"""Every bad input gives its one line and exit code, and leaves no partial file."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.conftest import Result
+
+Getd = Callable[..., Result]
+
+
+def write(path: Path, data: str | bytes) -> Path:
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    return path
+
+
+CASES = {
+    "empty file": ("train.txt", "", ": expected facts, found an empty file"),
+    "only blank lines": ("train.txt", "\n\n", ": expected facts, found only blank lines"),
+    "binary file": ("train.txt", b"\x7fELF\x02\x01\0\0", ":1: expected text, found a NUL byte at offset 6"),
+    "NUL byte": ("train.txt", "r\ta\tb\nr\ta\0\tb\n", ":2: expected text, found a NUL byte at offset 9"),
+    "not UTF-8": ("train.txt", b"r\ta\tb\nr\ta\xff\tb\n", ":2: expected UTF-8, found byte 0xff at offset 9"),
+    "not UTF-8 late": (
+        "train.txt",
+        b"r\ta\tb\n" * 1_000_000 + b"r\t\xe9\tb\n",
+        ":1000001: expected UTF-8, found byte 0xe9 at offset 6000002",
+    ),
+    "only a relation": (
+        "train.txt",
+        "r\ta\tb\naward\n",
+        ":2: expected a relation and at least one entity, found only 'award' (1 bad line)",
+    ),
+    "empty field": (
+        "train.txt",
+        "r\ta\tb\nr\t\tb\n",
+        ":2: expected a name in every field, found field 2 empty (1 bad line)",
+    ),
+    "empty last field": (
+        "train.txt",
+        "r\ta\t\n",
+        ":1: expected a name in every field, found field 3 empty (1 bad line)",
+    ),
+    "one endless line": (
+        "train.txt",
+        "r\t" + "a" * 100_000_000,
+        ":1: expected a fact, found a line of more than 1,048,576 bytes",
+    ),
+    "an endless line among others": (
+        "train.txt",
+        "r\ta\tb\n" * 10 + "r\t" + "a" * 2_000_000 + "\tb\nr\ta\tb\n",
+        ":11: expected a fact, found a line of more than 1,048,576 bytes",
+    ),
+    "JSON of another shape": (
+        "train.jsonl",
+        '{"relation": "r", "args": ["a"]}\n',
+        ':1: expected {"relation": name, "entities": [name, …] or {role: name, …}}, '
+        "found the keys 'relation', 'args' (1 bad line)",
+    ),
+    "JSON that is no object": ("train.jsonl", "[1, 2]\n", ":1: expected a JSON object, found [1, 2] (1 bad line)"),
+    "JSON cut short": (
+        "train.jsonl",
+        '{"relation": "r", "ent',
+        ':1: expected a JSON object, found {"relation": "r", "ent (unterminated string starting at at column 19) (1 bad line)',
+    ),
+    "JSON with a wrong entity": (
+        "train.jsonl",
+        '{"relation": "r", "entities": ["a", null]}',
+        ":1: expected a name, found null (1 bad line)",
+    ),
+    "JSON with an empty name": (
+        "train.jsonl",
+        '{"relation": "r", "entities": {"who": ""}}',
+        ":1: expected a name in every field, found an empty one (1 bad line)",
+    ),
+    "JSON without entities": (
+        "train.jsonl",
+        '{"relation": "r", "entities": []}',
+        ":1: expected a relation and at least one entity, found only 'r' (1 bad line)",
+    ),
+    "JSON with entities of another kind": (
+        "train.jsonl",
+        '{"relation": "r", "entities": "a"}',
+        ":1: expected a list or an object of entities, found a (1 bad line)",
+    ),
+    "JSON with a key twice": (
+        "train.jsonl",
+        '{"relation": "r", "entities": {"who": "a", "who": "b"}}',
+        ":1: expected each key once, found one twice (1 bad line)",
+    ),
+    "JSON with a lone surrogate": (
+        "train.jsonl",
+        '{"relation": "r", "entities": ["\\ud800"]}',
+        ":1: expected a name that text can hold, found '\\ud800' (1 bad line)",
+    ),
+    "JSON nested too deeply": (
+        "train.jsonl",
+        "[" * 100_000,
+        ":1: expected a JSON object, found one nested too deeply (1 bad line)",
+    ),
+    "WikiPeople with a wrong N": (
+        "train.json",
+        '{"P1_h": "a", "P1_t": "b", "N": 3}',
+        ":1: expected N = 2 for 2 entities, found 3 (1 bad line)",
+    ),
+    "CSV with a short row": (
+        "train.csv",
+        "relation,e1,e2\nr,a,b\nr,a\n",
+        ":3: expected 3 fields (relation, e1, e2), found 2 (1 bad line)",
+    ),
+    "CSV with an empty cell": (
+        "train.csv",
+        "player,club\nPippen,Bulls\nJordan,\n",
+        ":3: expected a name in column 'club' of relation 'FOLDER', found it empty (1 bad line)",
+    ),
+    "CSV with a hole between": (
+        "train.csv",
+        "relation,e1,e2,e3\nr,a,,c\n",
+        ":2: expected a name in every field, found column 'e2' empty (1 bad line)",
+    ),
+    "CSV with no relation in a row": (
+        "train.csv",
+        "relation,e1\n,a\n",
+        ":2: expected a name in column 'relation', found it empty (1 bad line)",
+    ),
+    "CSV with only a relation in a row": (
+        "train.csv",
+        "relation,e1\nr,\n",
+        ":2: expected a relation and at least one entity, found only 'r' (1 bad line)",
+    ),
+    "CSV with no entity columns": ("train.csv", "relation\nr\n", ": expected columns with entities, found none"),
+    "CSV with a column twice": (
+        "train.csv",
+        "relation,e1,e1\nr,a,b\n",
+        ":1: expected a name of its own for every column, found 'e1' twice",
+    ),
+    "CSV with a column without a name": (
+        "train.csv",
+        "relation,,e1\nr,a,b\n",
+        ":1: expected a name of its own for every column, found an empty one",
+    ),
+    "CSV with a header alone": ("train.csv", "relation,e1\n", ": expected rows below the header, found none"),
+    "CSV with an open quote": (
+        "train.csv",
+        'relation,e1\nr,a\nr,"b\n',
+        ":3: expected a row of CSV, found a broken one (unexpected end of data) (1 bad line)",
+    ),
+    "CSV with wrong roles": (
+        "train.csv",
+        'relation,roles,e1,e2\nr,"[""a""]",x,y\n',
+        ":2: expected a JSON list of 2 role names in column 'roles', found '[\"a\"]' (1 bad line)",
+    ),
+    "hyper-relational CSV with half a qualifier": (
+        "train.csv",
+        "a,r,b\nc,r,d\na,r,c,q\n",
+        ":3: expected subject,relation,object and pairs of qualifier,value, found 4 fields (1 bad line)",
+    ),
+    "truncated gzip": (
+        "train.txt.gz",
+        gzip.compress(b"r\ta\tb\n" * 1000)[:-12],
+        ": expected a whole compressed file, found one cut short",
+    ),
+    "Parquet that is none": ("train.parquet", b"PAR1 and then nothing", None),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_bad_file_is_one_line_and_exit_code_1(tmp_path: Path, getd: Getd, case: str) -> None:
+    name, data, message = CASES[case]
+    hyper = ["--format", "hyper-csv"] if case.startswith("hyper") else []
+    path = write(tmp_path / name, data)
+    for result in (getd("info", tmp_path, *hyper), getd("convert", tmp_path, tmp_path / "out", *hyper)):
+        assert (result.code, result.out) == (1, "")
+        if message is None:
+            assert result.err.startswith(f"{path}: expected a whole Parquet file, found a broken one (")
+            assert result.err.count("\n") == 1
+        else:
+            assert result.err == f"{path}{message.replace('FOLDER', tmp_path.name)}\n"
+    assert os.listdir(tmp_path) == [name]
+
+
+def test_many_bad_lines_are_counted_and_ten_shown(tmp_path: Path, getd: Getd) -> None:
+    path = write(tmp_path / "train.txt", "r\ta\tb\n" + "lonely\n" * 7 + "r\t\tb\n" * 6)
+    result = getd("info", tmp_path)
+    lines = result.err.splitlines()
+    assert result.code == 1
+    assert lines[0] == f"{path}:2: expected a relation and at least one entity, found only 'lonely' (13 bad lines)"
+    assert lines[9] == f"{path}:11: expected a name in every field, found field 2 empty"
+    assert len(lines) == 10
+
+
+def test_ragged_lines_where_one_arity_was_asked_for(tmp_path: Path, getd: Getd) -> None:
+    path = write(tmp_path / "train.txt", "r\ta\tb\tc\nr\ta\tb\nr\ta\n")
+    result = getd("info", tmp_path, "--one-arity")
+    assert (result.code, result.err) == (
+        1,
+        f"{path}:2: expected 1 relation and 3 entities, found 2 entities (2 bad lines)\n"
+        f"{path}:3: expected 1 relation and 3 entities, found 1 entities\n",
+    )
+    result = getd("info", tmp_path, "--one-arity", "--arity", 2)
+    assert result.err.startswith(f"{path}:1: expected 1 relation and 2 entities, found 3 entities (2 bad lines)\n")
+
+
+def test_a_parquet_file_cut_short(tmp_path: Path, getd: Getd) -> None:
+    path = tmp_path / "train.parquet"
+    pl.DataFrame({"relation": ["r"] * 1000, "e1": [f"a{i}" for i in range(1000)]}).write_parquet(path)
+    path.write_bytes(path.read_bytes()[:-100])
+    result = getd("info", path)
+    assert result.code == 1
+    assert result.err.startswith(f"{path}: expected a whole Parquet file, found a broken one (")
+    assert result.err.count("\n") == 1
+
+
+def test_a_parquet_file_with_holes_names_the_rows(tmp_path: Path, getd: Getd) -> None:
+    path = tmp_path / "moves.parquet"
+    pl.DataFrame({"player": ["a", "b"], "to": ["x", None]}).write_parquet(path)
+    assert (
+        getd("info", path).err
+        == f"{path}: row 2: expected a name in column 'to' of relation 'moves', found it empty (1 bad line)\n"
+    )
+    pl.DataFrame({"player": ["a"], "to": [["x"]]}).write_parquet(path)
+    assert getd("info", path).err == f"{path}: expected text in column 'to', found List(String)\n"
+    pl.DataFrame({"player": ["a\0"], "to": ["x"]}).write_parquet(path)
+    assert getd("info", path).err == f"{path}: row 1: expected text, found a NUL character (1 bad line)\n"
+    pl.DataFrame({"player": []}, schema={"player": pl.String}).write_parquet(path)
+    assert getd("info", path).err == f"{path}: expected facts, found a table without rows\n"
+
+
+def test_a_column_that_is_missing_in_one_split(tmp_path: Path, getd: Getd) -> None:
+    train, test = (
+        write(tmp_path / "train.csv", "player,club,season\na,b,c\n"),
+        write(tmp_path / "test.csv", "player,season\na,c\n"),
+    )
+    result = getd("info", tmp_path)
+    expected = f"for relation '{tmp_path.name}' the columns player, club, season as in {train}"
+    assert (result.code, result.err) == (1, f"{test}: expected {expected}, but 'club' is missing\n")
+    write(test, "player,club,season,goals\na,b,c,d\n")
+    assert getd("info", tmp_path).err == f"{test}: expected {expected}, but 'goals' is there too\n"
+    write(train, "relation,e1\nr,a\n")
+    assert getd("info", tmp_path).err == f"{test}: expected a column 'relation' as in {train}, found none\n"
+
+
+def test_a_header_missing_says_what_else_it_could_be(tmp_path: Path, getd: Getd) -> None:
+    path = write(tmp_path / "train.csv", "a,b,c\nd,e,f,g,h\n")
+    assert getd("info", tmp_path).err == (
+        f"{path}:2: expected 3 fields (a, b, c), found 5; for rows without a header there is --format hyper-csv (1 bad line)\n"
+    )
+
+
+def test_wrong_escapes_are_named(tmp_path: Path, getd: Getd) -> None:
+    path = write(tmp_path / "train.tsv", "r\tC:\\data\tb\n")
+    assert (
+        getd("info", tmp_path, "--escaped").err
+        == f"{path}:1: expected the escapes \\\\ \\t \\n \\r, found \\d (1 bad line)\n"
+    )
+    assert getd("info", tmp_path).code == 0
+
+
+def test_a_fact_in_train_and_test_is_told_kept_and_counted(tmp_path: Path, getd: Getd) -> None:
+    write(tmp_path / "train.txt", "r\ta\tb\nr\ta\tc\nr\ta\tc\n")
+    write(tmp_path / "test.txt", "r\ta\tb\n")
+    result = getd("info", tmp_path, "--json")
+    report = json.loads(result.out)
+    assert result.err == "note: train: 1 duplicate facts dropped\nnote: 1 facts of test are in train too (kept)\n"
+    assert (report["splits"]["test"]["facts"], report["overlap"]["train/test"], report["duplicates"]) == (1, 1, 1)
+
+
+def test_paths_that_are_no_files(tmp_path: Path, getd: Getd) -> None:
+    os.mkfifo(tmp_path / "pipe.txt")
+    assert getd("info", "/dev/zero").err == "/dev/zero: expected a regular file, found a device or pipe\n"
+    assert (
+        getd("info", tmp_path / "pipe.txt").err
+        == f"{tmp_path / 'pipe.txt'}: expected a regular file, found a device or pipe\n"
+    )
+    (tmp_path / "empty").mkdir()
+    result = getd("info", tmp_path / "empty")
+    ends = ".txt, .tsv, .csv, .parquet, .jsonl, .ndjson, .json"
+    assert result.err == f"{tmp_path / 'empty'}: expected files train, valid, test ending in {ends}, found none\n"
+    assert result.code == 1
+
+
+def test_two_sources_of_one_split(tmp_path: Path, getd: Getd) -> None:
+    write(tmp_path / "train.txt", "r a b")
+    write(tmp_path / "train.csv", "a,b\nc,d")
+    assert getd("info", tmp_path).err == f"{tmp_path}: expected one source of train facts, found train.csv, train.txt\n"
+
+
+def test_no_permission(tmp_path: Path, getd: Getd, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "train.txt", "r a b")
+
+    def refuse(self: Path, *_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    result = getd("info", path)
+    assert (result.code, result.err) == (1, f"{path}: cannot be read: Permission denied\n")
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    assert getd("info", tmp_path).err == f"{tmp_path}: cannot be read: Permission denied\n"
+
+
+def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, getd: Getd, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fill(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pl.DataFrame, "write_csv", fill)
+    result = getd("convert", "demo", tmp_path / "out")
+    assert (result.code, result.err) == (1, f"cannot write {tmp_path / 'out'}: No space left on device\n")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_full_disk_keeps_what_was_there(tmp_path: Path, getd: Getd) -> None:
+    out = tmp_path / "out"
+    assert getd("convert", "demo", out, "--to", "parquet").code == 0
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    limited = "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+    limited += "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096));"
+    code = f"{limited} from getd.cli.main import main; import sys; sys.exit(main(sys.argv[1:]))"
+    for form in ("parquet", "tsv", "csv", "jsonl"):
+        done = subprocess.run(
+            [sys.executable, "-c", code, "convert", "demo", str(out), "--to", form, "--overwrite"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 1
+        assert done.stderr.startswith(f"cannot write {out}: ")
+        assert done.stderr.count("\n") == 1
+        assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_output_that_exists_is_kept_unless_told(tmp_path: Path, getd: Getd) -> None:
+    out = tmp_path / "out"
+    assert getd("convert", "demo", out).code == 0
+    result = getd("convert", "demo", out)
+    assert (result.code, result.err) == (1, f"{out} exists; choose another place or pass --overwrite\n")
+    assert getd("convert", "demo", out, "--overwrite", "--to", "csv").code == 0
+    assert sorted(path.name for path in out.iterdir()) == ["test.csv", "train.csv", "valid.csv"]
+    write(out / "thesis.md", "years of work")
+    result = getd("convert", "demo", out, "--overwrite")
+    assert (result.code, result.err) == (1, f"{out} holds more than facts (thesis.md); choose another place\n")
+
+
+def test_a_place_that_cannot_be_written(tmp_path: Path, getd: Getd) -> None:
+    write(tmp_path / "file", "x")
+    result = getd("convert", "demo", tmp_path / "file" / "out")
+    assert (result.code, result.err) == (
+        1,
+        f"cannot write {tmp_path / 'file' / 'out'}: {tmp_path / 'file'} is not a folder\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["inof"], 'unknown command "inof". Did you mean "info"? Available commands: info, datasets, convert.'),
+        (["info"], 'command "info" parameter DATA requires an argument.'),
+        (["info", "demo", "--arty", "3"], "unknown option: --arty. Did you mean --arity?"),
+        (["info", "demo", "--arity", "x"], 'invalid value for --arity: unable to convert "x" into int.'),
+        (["info", "demo", "--arity", "0"], "data.arity: input should be greater than 0, found 0"),
+        (["info", "demo", "more"], "unused Tokens: ['more']."),
+        (["convert", "demo", "x", "--to", "xlsx"], None),
+    ],
+)
+def test_a_wrong_command_line_is_one_line_and_exit_code_2(
+    getd: Getd, arguments: list[str], message: str | None
+) -> None:
+    result = getd(*arguments)
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+    if message is not None:
+        assert result.err == f"{message}\n"
+
+
+def test_an_unknown_name_is_answered_with_the_nearest(getd: Getd) -> None:
+    result = getd("info", "JF17k4")
+    assert (result.code, result.err) == (1, "no file, folder or data set 'JF17k4'; did you mean 'JF17K-4'?\n")
+
+
+def test_files_that_we_write_can_be_read_by_others(tmp_path: Path, getd: Getd) -> None:
+    getd("convert", "demo", tmp_path / "out")
+    assert stat.S_IMODE((tmp_path / "out").stat().st_mode) & 0o055 == 0o055

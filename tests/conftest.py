@@ -1,0 +1,51 @@
+"""What tests share: the real data where it is, and the command line as a function."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from getd.cli.main import main
+
+settings.register_profile("getd", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("getd")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def getd(capfd: pytest.CaptureFixture[str]) -> Callable[..., Result]:
+    """Run a command of getd in this process."""
+
+    def run(*arguments: object) -> Result:
+        capfd.readouterr()
+        code = main([str(argument) for argument in arguments])
+        return Result(code, *capfd.readouterr())
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder of the real data sets."""
+    if not os.environ.get("GETD_DATA"):
+        pytest.skip("GETD_DATA is not set: the real data sets are not here")
+    return Path(os.environ["GETD_DATA"])
+
+
+@pytest.fixture(autouse=True)
+def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """No test reads or fills the user's cache."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))

@@ -1,0 +1,121 @@
+"""Facts written in one form and read back are the same facts in the same order, whatever their names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from getd.facts.convert import convert
+from getd.facts.hyper import HyperBuilder, to_hyper
+from getd.facts.knowledge_base import tuple_labels
+from getd.facts.labels import Labels, LabelsBuilder
+from getd.facts.read import read_labels
+from getd.facts.relation import Relation, relation_labels
+from getd.facts.write import write_labels
+from tests.facts.names import NAMES
+
+FACTS = st.lists(st.lists(NAMES, min_size=2, max_size=5).map(tuple), min_size=1, max_size=12)
+ROLES = st.lists(NAMES, min_size=2, max_size=4, unique=True).map(tuple)
+
+
+@given(FACTS)
+@settings(max_examples=200)
+def test_tsv_parquet_jsonl_csv_tsv_is_the_identity(
+    tmp_path_factory: pytest.TempPathFactory, facts: list[tuple[str, ...]]
+) -> None:
+    folder = tmp_path_factory.mktemp("round")
+    names = {Relation(fact[0], tuple(f"e{j + 1}" for j in range(len(fact) - 1))): fact[0] for fact in facts}
+    write_labels(tuple_labels(facts), folder / "a.tsv", "tsv", names)
+    for source, target in [("a.tsv", "b.parquet"), ("b.parquet", "c.jsonl"), ("c.jsonl", "d.csv"), ("d.csv", "e.tsv")]:
+        convert(folder / source, folder / target, escaped=source.endswith(".tsv"))
+    assert (folder / "e.tsv").read_bytes() == (folder / "a.tsv").read_bytes()
+    assert read_labels(folder / "e.tsv", "tsv", escaped=True).rows() == facts
+
+
+@given(
+    st.dictionaries(
+        ROLES, st.lists(st.lists(NAMES, min_size=5, max_size=5), min_size=1, max_size=4), min_size=1, max_size=3
+    )
+)
+@settings(max_examples=150)
+def test_roles_survive_every_form_that_has_a_place_for_them(
+    tmp_path_factory: pytest.TempPathFactory, given_facts: dict[tuple[str, ...], list[list[str]]]
+) -> None:
+    folder = tmp_path_factory.mktemp("roles")
+    builder, row, orders = LabelsBuilder(), 0, dict[tuple[str, tuple[str, ...]], tuple[str, ...]]()
+    for roles, facts in given_facts.items():
+        for relation, *entities in facts:
+            ordered = orders.setdefault(
+                (relation, tuple(sorted(roles))), roles
+            )  # a relation has its roles in one order
+            builder.add_row(ordered, (row, relation, entities[: len(roles)], 0))
+            row += 1
+    labels = builder.build()
+    for form in ("parquet", "jsonl", "csv"):
+        write_labels(labels, folder / f"facts.{form}", form, {})  # type: ignore[arg-type]
+        again = read_labels(folder / f"facts.{form}", form)  # type: ignore[arg-type]
+        assert again.rows() == labels.rows()
+        assert set(again.blocks) == set(labels.blocks)
+
+
+HYPER = st.lists(st.tuples(NAMES, NAMES, NAMES, st.lists(st.tuples(NAMES, NAMES), max_size=4)), min_size=1, max_size=8)
+
+
+def hyper_facts(labels: Labels) -> list[tuple[str, str, str, list[tuple[str, str]]]]:
+    rows = [
+        (row, to_hyper(relation, roles, entities))
+        for roles, block in labels.blocks.items()
+        for row, relation, *entities in block.drop("arrangement", strict=False).iter_rows()
+    ]
+    return [fact for _, fact in sorted(rows)]
+
+
+@given(HYPER)
+@settings(max_examples=200)
+def test_subject_relation_object_and_qualifiers_come_back(
+    tmp_path_factory: pytest.TempPathFactory, facts: list[tuple[str, str, str, list[tuple[str, str]]]]
+) -> None:
+    builder = HyperBuilder()
+    for line, (subject, relation, other, qualifiers) in enumerate(facts):
+        builder.add_row(line, (subject, relation, other), qualifiers)
+    labels = builder.build()
+    expected = [(subject, relation, other, sorted(qualifiers)) for subject, relation, other, qualifiers in facts]
+    assert hyper_facts(labels) == expected
+    path = tmp_path_factory.mktemp("hyper") / "facts.csv"
+    write_labels(labels, path, "hyper-csv", {})
+    assert hyper_facts(read_labels(path, "hyper-csv")) == expected
+
+
+@given(st.sets(st.builds(Relation, NAMES, st.lists(NAMES, min_size=1, max_size=3).map(tuple)), max_size=8))
+def test_every_relation_has_a_label_of_its_own(relations: set[Relation]) -> None:
+    labels = relation_labels(relations)
+    assert len(set(labels.values())) == len(relations)
+    names = [relation.name for relation in relations]
+    assert all(label == r.name or names.count(r.name) > 1 or "(" in label for r, label in labels.items())
+
+
+@pytest.mark.parametrize("name", ["JF17K", "JF17K-3", "JF17K-4", "WikiPeople-3", "WikiPeople-4", "WN18"])
+def test_the_real_sets_come_back_byte_for_byte(real_data: Path, tmp_path: Path, name: str) -> None:
+    convert(real_data / name, tmp_path / "a", "parquet")
+    convert(tmp_path / "a", tmp_path / "b", "jsonl")
+    convert(tmp_path / "b", tmp_path / "c", "tsv")
+    for split in ("train", "valid", "test"):
+        assert (tmp_path / "c" / f"{split}.tsv").read_bytes() == (real_data / name / f"{split}.txt").read_bytes()
+
+
+def test_wd50k_comes_back_with_every_qualifier(real_data: Path, tmp_path: Path) -> None:
+    convert(real_data / "WD50K", tmp_path / "a", "parquet")
+    convert(tmp_path / "a", tmp_path / "b", "jsonl")
+    convert(tmp_path / "b", tmp_path / "c", "hyper-csv")
+    for split in ("train", "valid", "test"):
+        lines = [(real_data / "WD50K" / f"{split}.csv"), (tmp_path / "c" / f"{split}.csv")]
+        before, after = ([canonical(line) for line in path.read_text().splitlines()] for path in lines)
+        assert before == after
+
+
+def canonical(line: str) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+    fields = line.split(",")
+    return tuple(fields[:3]), tuple(sorted(zip(fields[3::2], fields[4::2], strict=True)))

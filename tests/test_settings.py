@@ -1,0 +1,123 @@
+"""Settings come from TOML and flags, and every mistake is one sentence."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Literal
+
+import pytest
+from annotated_types import Gt, Le
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import PositiveInt, ValidationError
+
+from getd.errors import ConfigError
+from getd.settings import Settings, build, override, read_toml, to_toml
+
+
+class Training(Settings):
+    """A model such as a room would own."""
+
+    epochs: PositiveInt = 200
+    learning_rate: Annotated[float, Gt(0), Le(1)] = 1e-3
+    regime: Literal["1vsall", "kvsall"] = "1vsall"
+    patience: PositiveInt | None = 10
+
+
+def message(values: dict[str, object]) -> str:
+    with pytest.raises(ConfigError) as caught:
+        build(Training, values, "training")
+    return str(caught.value)
+
+
+def test_settings_are_frozen() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        build(Training, {}).epochs = 3  # type: ignore[misc]
+
+
+def test_an_unknown_setting_is_refused_with_the_nearest_name() -> None:
+    assert message({"learning_rat": 1}) == "no setting training.learning_rat; did you mean 'learning_rate'?"
+    assert message({"colour": 1}) == "no setting training.colour"
+
+
+def test_a_mistyped_value_is_refused_with_what_was_found() -> None:
+    assert message({"epochs": "many"}) == (
+        "training.epochs: input should be a valid integer, unable to parse string as an integer, found 'many'"
+    )
+    assert message({"epochs": 0}) == "training.epochs: input should be greater than 0, found 0"
+    assert (
+        message({"regime": "1vsal"})
+        == "training.regime is one of 1vsall, kvsall, found '1vsal'; did you mean '1vsall'?"
+    )
+
+
+def test_a_missing_setting_is_named() -> None:
+    class Needy(Settings):
+        data: str
+
+    with pytest.raises(ConfigError, match=r"^setting data is missing$"):
+        build(Needy, {})
+
+
+def test_overrides_are_toml_values_or_plain_text() -> None:
+    found = override({"training": {"epochs": 5}}, ["training.epochs=7", "training.regime=kvsall", "model.ranks=[2, 3]"])
+    assert found == {"training": {"epochs": 7, "regime": "kvsall"}, "model": {"ranks": [2, 3]}}
+
+
+def test_overrides_leave_what_they_are_given_alone() -> None:
+    tables = {"training": {"epochs": 5}}
+    override(tables, ["training.epochs=7"])
+    assert tables == {"training": {"epochs": 5}}
+
+
+@pytest.mark.parametrize("wrong", ["epochs=3", "training.epochs", "=3", ".=3", "training.=3"])
+def test_an_override_without_section_key_and_value_is_refused(wrong: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        override({}, [wrong])
+    assert str(caught.value) == f"expected section.key=value, found {wrong!r}"
+
+
+def test_an_override_below_a_single_value_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"^'data' is a single value, not a section, in 'data.x=1'$"):
+        override({"data": "demo"}, ["data.x=1"])
+
+
+VALUES = st.one_of(
+    st.booleans(),
+    st.integers(-(2**63), 2**63 - 1),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(st.characters(exclude_categories=["Cs"])),
+)
+KEYS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
+
+
+@given(st.dictionaries(KEYS, st.one_of(VALUES, st.lists(VALUES), st.dictionaries(KEYS, VALUES))))
+def test_toml_that_we_write_reads_back_the_same(tables: dict[str, object]) -> None:
+    assert tomllib.loads(to_toml(tables)) == tables
+
+
+def test_unset_values_are_left_out_of_toml() -> None:
+    assert to_toml({"training": {"patience": None, "epochs": 3}}) == "[training]\nepochs = 3\n"
+
+
+def test_what_toml_cannot_hold_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"^cannot write \{1\} as TOML$"):
+        to_toml({"x": {1}})
+
+
+def test_a_toml_file_that_cannot_be_read_is_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    with pytest.raises(ConfigError) as caught:
+        read_toml(path)
+    assert str(caught.value) == f"cannot read {path}: No such file or directory"
+    path.write_text("epochs 3")
+    with pytest.raises(ConfigError) as caught:
+        read_toml(path)
+    assert str(caught.value) == f"{path}: expected '=' after a key in a key/value pair (at line 1, column 8)"
+    path.write_bytes(b"name = '\xff'")
+    with pytest.raises(ConfigError) as caught:
+        read_toml(path)
+    assert str(caught.value) == f"{path}: expected UTF-8, found byte 0xff at offset 8"
+    path.write_text('data = "demo"')
+    assert read_toml(path) == {"data": "demo"}
