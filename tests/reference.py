@@ -21,7 +21,7 @@ def key_seen(train: list[Fact], test: list[Fact]) -> float:
 
 
 def shares_all_but(train: list[Fact], fact: Fact, number: int) -> bool:
-    """Whether a training fact has the same relation and, in their places, all the same entities but at most ``number``."""
+    """Whether a training fact has the same relation and, in their places, the same entities but for ``number``."""
     return any(
         len(other) == len(fact)
         and other[0] == fact[0]

@@ -72,7 +72,8 @@ def test_an_unknown_public_name_is_an_attribute_error() -> None:
 def test_help_imports_neither_torch_nor_polars(arguments: list[str]) -> None:
     code = (
         "import sys; from getd.cli.main import main; code = main(sys.argv[1:]);"
-        "heavy = sorted({'torch', 'polars', 'pydantic', 'numpy'} & set(sys.modules)); assert not heavy, heavy; sys.exit(code)"
+        "heavy = sorted({'torch', 'polars', 'pydantic', 'numpy'} & set(sys.modules));"
+        "assert not heavy, heavy; sys.exit(code)"
     )
     done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

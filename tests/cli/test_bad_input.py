@@ -24,6 +24,10 @@ def write(path: Path, data: str | bytes) -> Path:
     return path
 
 
+def listing(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
 CASES = {
     "empty file": ("train.txt", "", ": expected facts, found an empty file"),
     "only blank lines": ("train.txt", "\n\n", ": expected facts, found only blank lines"),
@@ -70,7 +74,8 @@ CASES = {
     "JSON cut short": (
         "train.jsonl",
         '{"relation": "r", "ent',
-        ':1: expected a JSON object, found {"relation": "r", "ent (unterminated string starting at at column 19) (1 bad line)',
+        ':1: expected a JSON object, found {"relation": "r", "ent '
+        "(unterminated string starting at at column 19) (1 bad line)",
     ),
     "JSON with a wrong entity": (
         "train.jsonl",
@@ -185,7 +190,7 @@ def test_a_bad_file_is_one_line_and_exit_code_1(tmp_path: Path, getd: Getd, case
             assert result.err.count("\n") == 1
         else:
             assert result.err == f"{path}{message.replace('FOLDER', tmp_path.name)}\n"
-    assert os.listdir(tmp_path) == [name]
+    assert listing(tmp_path) == [name]
 
 
 def test_many_bad_lines_are_counted_and_ten_shown(tmp_path: Path, getd: Getd) -> None:
@@ -252,7 +257,8 @@ def test_a_column_that_is_missing_in_one_split(tmp_path: Path, getd: Getd) -> No
 def test_a_header_missing_says_what_else_it_could_be(tmp_path: Path, getd: Getd) -> None:
     path = write(tmp_path / "train.csv", "a,b,c\nd,e,f,g,h\n")
     assert getd("info", tmp_path).err == (
-        f"{path}:2: expected 3 fields (a, b, c), found 5; for rows without a header there is --format hyper-csv (1 bad line)\n"
+        f"{path}:2: expected 3 fields (a, b, c), found 5; "
+        "for rows without a header there is --format hyper-csv (1 bad line)\n"
     )
 
 
@@ -314,7 +320,7 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, getd: Getd, monkeypat
     monkeypatch.setattr(pl.DataFrame, "write_csv", fill)
     result = getd("convert", "demo", tmp_path / "out")
     assert (result.code, result.err) == (1, f"cannot write {tmp_path / 'out'}: No space left on device\n")
-    assert os.listdir(tmp_path) == []
+    assert listing(tmp_path) == []
 
 
 def test_a_full_disk_keeps_what_was_there(tmp_path: Path, getd: Getd) -> None:
@@ -335,7 +341,7 @@ def test_a_full_disk_keeps_what_was_there(tmp_path: Path, getd: Getd) -> None:
         assert done.stderr.startswith(f"cannot write {out}: ")
         assert done.stderr.count("\n") == 1
         assert {path.name: path.read_bytes() for path in out.iterdir()} == before
-    assert os.listdir(tmp_path) == ["out"]
+    assert listing(tmp_path) == ["out"]
 
 
 def test_output_that_exists_is_kept_unless_told(tmp_path: Path, getd: Getd) -> None:

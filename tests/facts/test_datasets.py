@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import os
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -81,7 +80,7 @@ def test_a_named_set_is_downloaded_once_into_the_cache(
     assert json.loads(first.out)["splits"]["train"]["facts"] == 2
     assert [line.split("/")[-1] for line in first.err.splitlines()] == ["train.txt", "valid.txt", "test.txt"]
     assert (cache_folder() / "Likes" / "train.txt").read_text() == "likes\ta\tb\nlikes\tb\tc\n"
-    assert os.listdir(cache_folder()) == ["Likes"]
+    assert [path.name for path in cache_folder().iterdir()] == ["Likes"]
     second = getd("info", "Likes", "--json")
     assert (second.out, second.err) == (first.out, "")
 
@@ -94,7 +93,7 @@ def test_progress_counts_bytes(server: str, tmp_path: Path) -> None:
 
 def test_the_next_address_is_tried(server: str, tmp_path: Path) -> None:
     download(dataset(f"{server}/gone", f"{server}/ok"), tmp_path / "Likes")
-    assert len(os.listdir(tmp_path / "Likes")) == 3
+    assert len(list((tmp_path / "Likes").iterdir())) == 3
 
 
 def refused(data: DataSet, target: Path) -> str:

@@ -82,7 +82,8 @@ def test_csv_with_a_relation_column(tmp_path: Path) -> None:
 
 
 def test_csv_with_a_relation_column_and_roles(tmp_path: Path) -> None:
-    text = "relation,player,club,award,season\naward,Jordan,Bulls,MVP,\nplays for,Pippen,Bulls,,1991\nplays for,Bird,Celtics,,1986\n"
+    header = "relation,player,club,award,season\n"
+    text = header + "award,Jordan,Bulls,MVP,\nplays for,Pippen,Bulls,,1991\nplays for,Bird,Celtics,,1986\n"
     labels = read_labels(write(tmp_path / "a.csv", text))
     assert set(labels.blocks) == {("player", "club", "award"), ("player", "club", "season")}
     assert labels.rows()[1] == ("plays for", "Pippen", "Bulls", "1991")

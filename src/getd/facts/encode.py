@@ -13,7 +13,7 @@ import polars as pl
 from getd.facts.facts import Blocks, Facts
 from getd.facts.labels import ARRANGEMENT, RELATION, ROW, Labels, entity_columns
 from getd.facts.relation import Relation, Roles
-from getd.facts.row_index import RowIndex
+from getd.facts.row_index import RowIndex, may_repeat
 from getd.facts.vocabulary import Vocabulary
 
 Ids = npt.NDArray[np.int64]
@@ -41,19 +41,31 @@ def relations_of(parts: Iterable[Labels]) -> set[Relation]:
     }
 
 
-def entity_names(labels: Labels) -> pl.Series:
-    """The distinct entities of some facts."""
-    used, names = _used_entities(labels)
-    return names.gather(used)
+@dataclass(frozen=True)
+class EntityNames:
+    """The entities of some labels: the numbers their own dictionary gives them, and their names."""
+
+    numbers: Ids
+    names: pl.Series
+
+    @classmethod
+    def of(cls, labels: Labels) -> EntityNames:
+        columns = [block[name] for roles, block in labels.blocks.items() for name in entity_columns(len(roles))]
+        if not columns:
+            return cls(np.zeros(0, dtype=np.int64), pl.Series([], dtype=pl.String))
+        used = np.zeros(1 + max(int(column.to_physical().to_numpy().max()) for column in columns), dtype=bool)
+        for column in columns:
+            used[column.to_physical().to_numpy()] = True
+        numbers = np.flatnonzero(used)
+        return cls(numbers, pl.Series(numbers.astype(np.uint32)).cat.to(columns[0].dtype).cast(pl.String))
 
 
 def encode_blocks(
-    labels: Labels, entities: Vocabulary, relations: Mapping[Relation, int]
+    labels: Labels, names: EntityNames, entities: Vocabulary, relations: Mapping[Relation, int]
 ) -> Iterator[tuple[Roles, pl.DataFrame, Facts]]:
     """Each block of named facts with its integers."""
-    used, names = _used_entities(labels)
-    table = np.full(len(names), -1, dtype=np.int64)
-    table[used] = entities.ids(names.gather(used))
+    table = np.zeros(1 + int(names.numbers.max(initial=0)), dtype=np.int64)
+    table[names.numbers] = entities.ids(names.names)
     for roles, block in labels.blocks.items():
         columns = np.empty((len(block), len(roles)), dtype=np.int64)
         for j, name in enumerate(entity_columns(len(roles))):
@@ -66,10 +78,12 @@ def encode_blocks(
         yield roles, block, Facts(numbers[block[RELATION].to_physical().to_numpy()], columns)
 
 
-def encode(labels: Labels, entities: Vocabulary, relations: Mapping[Relation, int]) -> tuple[Blocks, Duplicates]:
+def encode(
+    labels: Labels, names: EntityNames, entities: Vocabulary, relations: Mapping[Relation, int]
+) -> tuple[Blocks, Duplicates]:
     """The facts of a split without duplicates, a block per arity in the order of their rows, and the duplicates."""
     parts: dict[int, list[tuple[Ids, Facts, Ids]]] = {}
-    for roles, block, facts in encode_blocks(labels, entities, relations):
+    for roles, block, facts in encode_blocks(labels, names, entities, relations):
         has_arrangement = ARRANGEMENT in block.columns
         arrangement = block[ARRANGEMENT].to_numpy() if has_arrangement else np.zeros(len(block), dtype=np.int64)
         parts.setdefault(len(roles), []).append((block[ROW].to_numpy(), facts, arrangement))
@@ -79,20 +93,6 @@ def encode(labels: Labels, entities: Vocabulary, relations: Mapping[Relation, in
         blocks[arity], dropped, same = _drop_duplicates(facts, arrangement, len(relations), len(entities))
         repeated, reordered = repeated + same, reordered + dropped - same
     return MappingProxyType(blocks), Duplicates(repeated, reordered)
-
-
-def _used_entities(labels: Labels) -> tuple[Ids, pl.Series]:
-    """The numbers that the labels' own dictionary gives their entities, and that dictionary."""
-    columns = [block[name] for roles, block in labels.blocks.items() for name in entity_columns(len(roles))]
-    if not columns:
-        return np.zeros(0, dtype=np.int64), pl.Series([], dtype=pl.String)
-    dtype = columns[0].dtype
-    assert isinstance(dtype, pl.Categorical)
-    names = dtype.categories.to_series()
-    used = np.zeros(len(names), dtype=bool)
-    for column in columns:
-        used[column.to_physical().to_numpy()] = True
-    return np.flatnonzero(used), names
 
 
 def _in_order(parts: list[tuple[Ids, Facts, Ids]]) -> tuple[Facts, Ids]:
@@ -106,7 +106,10 @@ def _in_order(parts: list[tuple[Ids, Facts, Ids]]) -> tuple[Facts, Ids]:
 
 def _drop_duplicates(facts: Facts, arrangement: Ids, n_relations: int, n_entities: int) -> tuple[Facts, int, int]:
     """The distinct facts by first appearance, how many were dropped, how many of these the same to the letter."""
-    index, numbers = RowIndex.build([facts.relation, *facts.entities.T], [n_relations] + [n_entities] * facts.arity)
+    columns = [facts.relation, *facts.entities.T]
+    if not may_repeat(columns):
+        return facts, 0, 0
+    index, numbers = RowIndex.build(columns, [n_relations] + [n_entities] * facts.arity)
     n_dropped = len(facts) - len(index)
     if n_dropped == 0:
         return facts, 0, 0

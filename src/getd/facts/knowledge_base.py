@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from getd.errors import FactError, nearest
-from getd.facts.encode import Duplicates, encode, entity_names, relations_of
+from getd.facts.encode import Duplicates, EntityNames, encode, relations_of
 from getd.facts.facts import Blocks, Facts
 from getd.facts.known import KnownAnswers
 from getd.facts.labels import Labels, LabelsBuilder
@@ -43,12 +43,13 @@ class KnowledgeBase:
         """Encode named facts: every name gets its number, facts that stand twice in a split are dropped and counted."""
         if sum(map(len, splits.values())) == 0:
             raise FactError(f"{name}: expected facts, found none")
-        entities = Vocabulary(pl.concat([entity_names(labels) for labels in splits.values()]))
+        names = {split: EntityNames.of(labels) for split, labels in splits.items()}
+        entities = Vocabulary(pl.concat([found.names for found in names.values()]))
         labels_of = relation_labels(relations_of(splits.values()))
         relations = Vocabulary(labels_of.values())
         by_label = {label: relation for relation, label in labels_of.items()}
-        ids = {relation: relations.id(label) for relation, label in labels_of.items()}
-        encoded = {split: encode(splits[split], entities, ids) for split in SPLITS if split in splits}
+        ids = {by_label[label]: number for number, label in enumerate(relations)}
+        encoded = {split: encode(splits[split], names[split], entities, ids) for split in SPLITS if split in splits}
         duplicates = {split: dropped for split, (_, dropped) in encoded.items()}
         kb = cls(
             name=name,

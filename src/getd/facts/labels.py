@@ -76,12 +76,12 @@ class LabelsBuilder:
 
     def add(self, roles: Roles, facts: pl.DataFrame) -> None:
         """Add a table of facts: row, relation, the entities in order, and perhaps ``arrangement``; names as text."""
-        columns = [facts.to_series(0).cast(pl.Int64).alias(ROW), _encode(facts.to_series(1), self._relation, RELATION)]
-        for name in entity_columns(len(roles)):
-            columns.append(_encode(facts.to_series(2 + int(name)), self._entity, name))
+        row, relation, *entities = facts.columns[: 2 + len(roles)]
+        columns = [pl.col(row).cast(pl.Int64).alias(ROW), _encoded(relation, self._relation, RELATION)]
+        columns += [_encoded(entity, self._entity, str(position)) for position, entity in enumerate(entities)]
         if ARRANGEMENT in facts.columns:
-            columns.append(facts[ARRANGEMENT].cast(pl.Int64))
-        self._parts.setdefault(roles, []).append(pl.DataFrame(columns))
+            columns.append(pl.col(ARRANGEMENT).cast(pl.Int64))
+        self._parts.setdefault(roles, []).append(facts.select(columns))
 
     def add_row(self, roles: Roles, row: Row) -> None:
         """Add one fact; cheap, the work is done for many at once."""
@@ -124,7 +124,5 @@ def text_series(name: str, values: Sequence[str]) -> pl.Series:
         raise FactError(f"expected names that UTF-8 can hold, found {error.object!r}") from None
 
 
-def _encode(names: pl.Series, dtype: pl.Categorical, alias: str) -> pl.Series:
-    if isinstance(names.dtype, pl.Categorical) and names.dtype != dtype:
-        names = names.cast(pl.String)
-    return names.cast(dtype).alias(alias)
+def _encoded(column: str, dtype: pl.Categorical, alias: str) -> pl.Expr:
+    return pl.col(column).cast(pl.String).cast(dtype).alias(alias)

@@ -54,6 +54,17 @@ class RowIndex:
         return np.where(found, numbers, -1)
 
 
+def may_repeat(columns: Sequence[Ids]) -> bool:
+    """Whether any row could stand twice; a quick no is certain, for equal rows have equal hashes."""
+    hashes = np.zeros(len(columns[0]), dtype=np.uint64)
+    for column in columns:
+        hashes *= np.uint64(0x9E3779B97F4A7C15)
+        hashes += column.astype(np.uint64)
+        hashes ^= hashes >> np.uint64(29)
+    hashes.sort()
+    return bool((hashes[1:] == hashes[:-1]).any())
+
+
 def _pack(numbers: Ids, size: int, columns: Sequence[Ids], sizes: Sequence[int], start: int) -> tuple[int, Ids, int]:
     """Mixed-radix keys from ``numbers`` and as many further columns as fit, at least one."""
     stop = start

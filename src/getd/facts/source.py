@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+import numpy as np
 import zstandard
 
 from getd.errors import DataNotFound, FactFileError
@@ -25,6 +26,7 @@ class Piece:
 
     data: bytes
     first_line: int
+    n_lines: int
 
 
 class Problems:
@@ -67,8 +69,9 @@ def read_pieces(path: Path) -> Iterator[Piece]:
         if len(rest) > MAX_LINE:
             raise _endless_line(path, line + whole.count(b"\n"))
         if whole:
-            yield _piece(path, whole, line, offset)
-            line, offset = line + whole.count(b"\n"), offset + len(whole)
+            piece = _piece(path, whole, line, offset)
+            yield piece
+            line, offset = line + piece.n_lines, offset + len(whole)
     if rest:
         yield _piece(path, rest + b"\n", line, offset)
     if n_bytes == 0:
@@ -145,7 +148,7 @@ def _piece(path: Path, data: bytes, line: int, offset: int) -> Piece:
                 path, [(place, f"expected UTF-8, found byte 0x{data[error.start]:02x} at offset {at}")]
             ) from None
     _check_line_lengths(path, data, line)
-    return Piece(data, line)
+    return Piece(data, line, int(np.count_nonzero(np.frombuffer(data, np.uint8) == ord("\n"))))
 
 
 def _check_line_lengths(path: Path, data: bytes, line: int) -> None:

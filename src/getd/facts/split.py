@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from getd.facts.encode import encode_blocks, entity_names, relations_of
+from getd.facts.encode import EntityNames, encode_blocks, relations_of
 from getd.facts.labels import Labels
 from getd.facts.row_index import RowIndex
 from getd.facts.vocabulary import Vocabulary
@@ -26,11 +26,12 @@ def split_labels(labels: Labels, seed: int) -> dict[str, Labels]:
     if len(labels) == 0:
         return {}
     ids = {relation: number for number, relation in enumerate(sorted(relations_of([labels])))}
-    entities = Vocabulary(entity_names(labels))
+    names = EntityNames.of(labels)
+    entities = Vocabulary(names.names)
     members: list[Ids] = []  # the distinct facts of each block; a relation's symbols follow the entities'
     copies: list[Ids] = []  # which of them each row is
     n_symbols = len(entities) + len(ids)
-    for roles, _, facts in encode_blocks(labels, entities, ids):
+    for roles, _, facts in encode_blocks(labels, names, entities, ids):
         rows = np.column_stack([facts.relation + len(entities), facts.entities])
         index, numbers = RowIndex.build(list(rows.T), [n_symbols] * (1 + len(roles)))
         distinct = np.empty((len(index), rows.shape[1]), dtype=np.int64)

@@ -72,7 +72,7 @@ def read_csv(path: Path, relation: str, order: RoleOrder) -> Labels:
     problems.check()
     if sum(len(part) for part in parts) == 0:
         raise FactFileError(path, [("", "expected rows below the header, found none")])
-    table = pl.concat(parts).sort("line")
+    table = pl.concat(parts).sort("line").with_columns(pl.all().exclude("line").fill_null(""))
     return _labels(table.drop("line"), table["line"], problems, relation, order)
 
 

@@ -1,7 +1,8 @@
 """Lines of fields: the plain text form (``relation entity …``), and rows of CSV for the readers beside it.
 
-Lines are grouped by their number of fields with a few passes over the bytes, and each group, now a rectangle, is handed
-to polars: no Python per line, whatever the mixture of arities.
+Where all lines have the same number of fields, polars reads them as they are. Elsewhere lines are grouped by their
+number of fields with a few passes over the bytes, and each group, now a rectangle, is handed to polars: no Python per
+line, whatever the mixture of arities.
 """
 
 from __future__ import annotations
@@ -52,16 +53,15 @@ def read_csv_rows(path: Path, separator: str, problems: Problems) -> Iterator[tu
         if b'"' in piece.data:
             yield from _quoted_rows(chain([piece], pieces), separator, problems)
             return
-        for lines, data in _group_lines(piece.data, _line_numbers(piece), separator.encode()):
-            yield lines, _columns(data, separator)
+        yield from _fields(piece.data, _line_numbers(piece), separator)
 
 
 def report_empty(fields: pl.DataFrame, lines: Lines, problems: Problems) -> None:
     """Add every row with an empty field to the problems."""
-    empty = fields.select(pl.any_horizontal(pl.all() == "")).to_series()
-    if empty.any():
+    if any(column.has_nulls() for column in fields):
+        empty = fields.select(pl.any_horizontal(pl.all().is_null())).to_series()
         for line, row in zip(lines[empty.to_numpy()].tolist(), fields.filter(empty).iter_rows(), strict=True):
-            problems.add(line, f"expected a name in every field, found field {row.index('') + 1} empty")
+            problems.add(line, f"expected a name in every field, found field {row.index(None) + 1} empty")
 
 
 def with_lines(lines: Lines, fields: pl.DataFrame) -> pl.DataFrame:
@@ -70,22 +70,45 @@ def with_lines(lines: Lines, fields: pl.DataFrame) -> pl.DataFrame:
 
 
 def _text_fields(piece: Piece) -> Iterator[tuple[Lines, pl.DataFrame]]:
-    for lines, data in _group_lines(piece.data, _line_numbers(piece), b"\t"):
-        if b"\t" in data:
-            yield lines, _columns(data, "\t")
+    for lines, fields in _fields(piece.data, _line_numbers(piece), "\t"):
+        if fields.width > 1:
+            yield lines, fields
         else:
-            for spaced_lines, spaced in _group_lines(_squeeze_spaces(data), lines, b" "):
-                yield spaced_lines, _columns(spaced, " ")
+            spaced = _squeeze_spaces("".join(f"{line}\n" for line in fields.to_series()).encode())
+            yield from _fields(spaced, lines, " ")
+
+
+def _fields(data: bytes, lines: Lines, separator: str) -> Iterator[tuple[Lines, pl.DataFrame]]:
+    """The fields of lines, in groups with the same number of them; blank lines left out, empty fields null."""
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n")
+    rectangle = _rectangle(data, len(lines), separator)
+    if rectangle is not None:
+        yield lines, rectangle
+        return
+    for group, part in _group_lines(data, lines, separator.encode()):
+        yield group, _columns(part, separator)
+
+
+def _rectangle(data: bytes, n_lines: int, separator: str) -> pl.DataFrame | None:
+    """All lines at once, if they have the same number of fields and none is empty."""
+    if separator.encode() not in data[: data.index(b"\n")]:
+        return None
+    try:
+        fields = _columns(
+            data, separator
+        )  # a line with more fields than the first is an error, one with fewer has nulls
+    except pl.exceptions.ComputeError:
+        return None
+    return fields if len(fields) == n_lines and not any(column.has_nulls() for column in fields) else None
 
 
 def _line_numbers(piece: Piece) -> Lines:
-    return np.arange(piece.first_line, piece.first_line + piece.data.count(b"\n"))
+    return np.arange(piece.first_line, piece.first_line + piece.n_lines)
 
 
 def _group_lines(data: bytes, lines: Lines, separator: bytes) -> Iterator[tuple[Lines, bytes]]:
     """Lines with the same number of separators, together; blank ones left out."""
-    if b"\r\n" in data:
-        data = data.replace(b"\r\n", b"\n")
     codes = np.frombuffer(data, np.uint8)
     ends = np.flatnonzero(codes == ord("\n"))
     places = np.flatnonzero(codes == ord(separator))
@@ -108,13 +131,13 @@ def _squeeze_spaces(data: bytes) -> bytes:
 
 
 def _columns(data: bytes, separator: str) -> pl.DataFrame:
-    """The fields of lines that have the same number of them, each character standing for itself."""
+    """The fields of lines that have the same number of them, every character literal; empty fields are null."""
     if separator.encode() not in data:
         return pl.DataFrame({"0": data.decode().split("\n")[:-1]})
     if data.startswith(BOM):  # part of a name here; polars drops the first
         data = BOM + data
     return pl.read_csv(
-        data, separator=separator, has_header=False, quote_char=None, infer_schema=False, empty_string_is_null=False
+        data, separator=separator, has_header=False, quote_char=None, infer_schema=False, empty_string_is_null=True
     )
 
 
@@ -158,4 +181,5 @@ def _grouped(groups: dict[int, list[tuple[int, list[str]]]]) -> Iterator[tuple[L
     for rows in groups.values():
         columns = zip(*(row for _, row in rows), strict=True)
         frame = pl.DataFrame([pl.Series(str(i), column, dtype=pl.String) for i, column in enumerate(columns)])
+        frame = frame.select(pl.when(pl.all() != "").then(pl.all()))  # empty fields are null
         yield np.array([line for line, _ in rows]), frame

@@ -74,14 +74,13 @@ class Vocabulary(Sequence[str]):
     def ids(self, names: Iterable[str] | pl.Series) -> Ids:
         """The numbers of many names at once."""
         series = names if isinstance(names, pl.Series) else text_series("name", list(names))
-        series = series.cast(pl.String)
-        places: Ids = np.minimum(self._names.search_sorted(series).to_numpy().astype(np.int64), max(len(self) - 1, 0))
-        unknown = (
-            (self._names.gather(places) != series) if len(self) else pl.Series([True] * len(series), dtype=pl.Boolean)
-        )
-        if unknown.any():
-            self.id(series.filter(unknown)[0])
-        return places
+        asked = series.cast(pl.String).alias("name").to_frame()
+        numbered = pl.DataFrame([self._names, pl.Series("id", np.arange(len(self)))])
+        ids = asked.join(numbered, on="name", how="left", maintain_order="left")["id"]
+        if ids.has_nulls():
+            self.id(asked.filter(ids.is_null())["name"][0])
+        found: Ids = ids.to_numpy()
+        return found
 
     def decode(self, ids: npt.ArrayLike) -> list[str]:
         """The names of many numbers."""
