@@ -97,6 +97,26 @@ def test_csv_of_one_relation_with_roles_as_columns(tmp_path: Path, separator: st
     assert labels.rows() == [("plays for", "Pippen", "Bulls"), ("plays for", "Bird", "Celtics")]
 
 
+@pytest.mark.parametrize(
+    "names", [("line", "row"), ("^.*$", "*"), ("roles", "0"), ("arrangement", "1"), ("literal", "len")]
+)
+@pytest.mark.parametrize("with_relation", [True, False])
+def test_columns_may_have_any_name(tmp_path: Path, names: tuple[str, ...], with_relation: bool) -> None:
+    header, row = (("relation", *names), ("r", "a", "b")) if with_relation else (names, ("a", "b"))
+    labels = read_labels(write(tmp_path / "r.csv", f"{','.join(header)}\n{','.join(row)}\n"))
+    assert (set(labels.blocks), labels.rows()) == ({names}, [("r", "a", "b")])
+    again = getd.KnowledgeBase.from_dataframe({"train": pl.DataFrame([row], schema=header, orient="row")}, relation="r")
+    assert again.signatures[0].roles == names
+
+
+def test_missing_cells_of_pandas_are_holes() -> None:
+    frame = pd.DataFrame({"relation": ["r", "s"], "e1": ["a", "b"], "e2": pd.array([1, None], dtype="Int64")})
+    kb = getd.KnowledgeBase.from_dataframe({"train": frame})
+    assert [kb.decode(facts) for facts in kb.split("train").values()] == [[("s", "b")], [("r", "a", "1")]]
+    with pytest.raises(FactError, match=r"^expected a name of its own for every column, found 'a' twice$"):
+        getd.KnowledgeBase.from_dataframe(pd.DataFrame([["x", "y"]], columns=["a", "a"]))
+
+
 def test_quoted_csv_may_hold_separators_and_line_ends(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", 'relation,e1,e2\r\nr,"a,""b""\r\nc",d\r\nr,e,f\r\n')
     assert read_labels(path).rows() == [("r", 'a,"b"\r\nc', "d"), ("r", "e", "f")]

@@ -13,6 +13,7 @@ import csv
 import io
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -64,16 +65,16 @@ def read_csv(path: Path, relation: str, order: RoleOrder) -> Labels:
     for lines, fields in read_csv_rows(path, separator, problems):
         body = lines > header_line
         if fields.width == len(header):
-            fields = fields.rename(dict(zip(fields.columns, header, strict=True)))
-            parts.append(with_lines(lines, fields).filter(pl.Series(body)))
+            parts.append(with_lines(lines, _numbered(fields)).filter(pl.Series(body)))
         else:
             for line in lines[body].tolist():
                 problems.add(line, f"expected {len(header)} fields ({', '.join(header)}), found {fields.width}{hint}")
     problems.check()
     if sum(len(part) for part in parts) == 0:
         raise FactFileError(path, [("", "expected rows below the header, found none")])
-    table = pl.concat(parts).sort("line").with_columns(pl.all().exclude("line").fill_null(""))
-    return _labels(table.drop("line"), table["line"], problems, relation, order)
+    table = pl.concat(parts).sort("line")
+    cells = table.drop("line").select(pl.all().fill_null(""))
+    return _labels(_Table(header, cells, table["line"], problems), relation, order)
 
 
 def csv_header(path: Path) -> tuple[list[str], str, int]:
@@ -82,8 +83,11 @@ def csv_header(path: Path) -> tuple[list[str], str, int]:
     skipped = len(text) - len(text.lstrip("\r\n"))
     first = text[skipped:].split("\n", 1)[0]
     separator = next((mark for mark in ",;\t" if mark in first), ",")
-    header = [name.strip() for name in next(csv.reader([first.rstrip("\r")], delimiter=separator), [])]
     line = text[:skipped].count("\n") + 1
+    try:
+        header = [name.strip() for name in next(csv.reader([first.rstrip("\r")], delimiter=separator, strict=True), [])]
+    except csv.Error as error:
+        raise FactFileError(path, [(f":{line}", f"expected a header of CSV, found a broken one ({error})")]) from None
     if "" in header or len(set(header)) < len(header):
         wrong = "an empty one" if "" in header else f"{next(n for n in header if header.count(n) > 1)!r} twice"
         raise FactFileError(path, [(f":{line}", f"expected a name of its own for every column, found {wrong}")])
@@ -108,16 +112,15 @@ def table_labels(table: pl.DataFrame, name: str, relation: str, order: RoleOrder
         if dtype.is_nested() and not (column == "roles" and dtype == pl.List(pl.String)):
             raise FactFileError(name, [("", f"expected text in column {column!r}, found {dtype}")])
     if table.schema.get("roles") == pl.List(pl.String):
-        table = table.with_columns(
-            pl.Series("roles", [None if r is None else json.dumps(list(r)) for r in table["roles"]], dtype=pl.String)
-        )
-    table = table.select(pl.all().cast(pl.String).fill_null(""))
+        texts = [None if roles is None else json.dumps(roles.to_list()) for roles in table["roles"]]
+        table = table.with_columns(pl.Series("roles", texts, dtype=pl.String))
+    cells = _numbered(table).select(pl.all().cast(pl.String).fill_null(""))
     rows = pl.Series("line", range(1, len(table) + 1), dtype=pl.Int64)
     problems = Problems(name, place=": row {}")
-    nul = table.select(pl.any_horizontal(pl.all().str.contains("\0", literal=True))).to_series()
+    nul = cells.select(pl.any_horizontal(pl.all().str.contains("\0", literal=True))).to_series()
     for row in rows.filter(nul).to_list():
         problems.add(row, "expected text, found a NUL character")
-    return _labels(table, rows, problems, relation, order)
+    return _labels(_Table(table.columns, cells, rows, problems), relation, order)
 
 
 def frame_labels(frame: Any, relation: str) -> Labels:
@@ -130,74 +133,97 @@ def _to_polars(frame: Any) -> pl.DataFrame:
         return frame.collect()
     if isinstance(frame, pl.DataFrame):
         return frame
-    if type(frame).__module__.partition(".")[0] == "pandas":  # cell by cell: needs no Arrow
-        text = {
-            str(name): [None if cell is None or cell != cell else str(cell) for cell in frame[name]]
-            for name in frame.columns
-        }
-        return pl.DataFrame(text, schema=dict.fromkeys(text, pl.String))
+    if type(frame).__module__.partition(".")[0] == "pandas" and hasattr(frame, "columns"):
+        return _from_pandas(frame)
     try:
         return pl.DataFrame(frame)
     except (TypeError, ValueError, pl.exceptions.PolarsError):
         raise FactError(f"expected a polars, pandas or Arrow table, found {type(frame).__name__}") from None
 
 
-def _labels(table: pl.DataFrame, rows: pl.Series, problems: Problems, relation: str, order: RoleOrder) -> Labels:
-    relation_column = next((name for name in table.columns if name.lower() == "relation"), None)
-    order.check_relation_column(relation_column is not None, str(problems.path))
-    names = table[relation_column] if relation_column else pl.Series([relation]).new_from_index(0, len(table))
-    entities = table.drop(relation_column) if relation_column else table
-    for row in rows.filter(names == "").to_list():
-        problems.add(row, f"expected a name in column {relation_column!r}, found it empty")
-    signatures = entities["roles"] if relation_column and "roles" in entities.columns else None
-    if signatures is not None:
-        entities = entities.drop("roles")
-    if entities.width == 0:
+def _from_pandas(frame: Any) -> pl.DataFrame:
+    """Cell by cell, so that it needs no Arrow."""
+    names = [str(name) for name in frame.columns]
+    if len(set(names)) < len(names):
+        raise FactError(f"expected a name of its own for every column, found {max(names, key=names.count)!r} twice")
+    columns = [frame.iloc[:, place] for place in range(len(names))]
+    texts = [
+        [None if missing else str(cell) for cell, missing in zip(column, column.isna(), strict=True)]
+        for column in columns
+    ]
+    return pl.DataFrame([pl.Series(name, text, dtype=pl.String) for name, text in zip(names, texts, strict=True)])
+
+
+def _numbered(table: pl.DataFrame) -> pl.DataFrame:
+    """The same columns under the names 0, 1, …: those of a user may mean something to polars or to us."""
+    return pl.DataFrame([column.alias(str(place)) for place, column in enumerate(table.get_columns())])
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Columns of text, the empty text for an empty cell."""
+
+    header: Sequence[str]
+    cells: pl.DataFrame  # columns named 0, 1, …
+    rows: pl.Series  # the line or row that each stands on
+    problems: Problems
+
+    def column(self, name: str) -> str | None:
+        """The column of that name, in any case of letters."""
+        return next((str(place) for place, other in enumerate(self.header) if other.lower() == name), None)
+
+    def names(self, places: Sequence[str]) -> list[str]:
+        """The names of columns."""
+        return [self.header[int(place)] for place in places]
+
+
+def _labels(table: _Table, relation: str, order: RoleOrder) -> Labels:
+    column, problems = table.column("relation"), table.problems
+    order.check_relation_column(column is not None, str(problems.path))
+    names = table.cells[column] if column else pl.Series([relation]).new_from_index(0, len(table.cells))
+    for row in table.rows.filter(names == "").to_list():
+        problems.add(row, "expected a name in column 'relation', found it empty")
+    places = [place for place in table.cells.columns if place != column]
+    roles_column = table.column("roles")
+    positions = [place for place in places if place != roles_column]
+    is_positional = column is not None and tuple(table.names(positions)) == default_roles(len(positions))
+    if is_positional:
+        places = positions  # anywhere else, a column 'roles' is a role
+    if not places:
         raise FactFileError(problems.path, [("", "expected columns with entities, found none")])
-    facts = pl.DataFrame([rows.alias("line"), names.alias("relation")])
+    facts = pl.DataFrame([table.rows.alias("line"), names.alias("relation")])
+    entities = _Table(table.names(places), _numbered(table.cells.select(places)), table.rows, problems)
     builder = LabelsBuilder()
-    if relation_column and tuple(entities.columns) == default_roles(entities.width):
-        _add_positional(builder, facts, entities, signatures, problems)
+    if is_positional:
+        _add_positional(builder, facts, entities, table.cells[roles_column] if roles_column else None)
     else:
-        _add_by_role(builder, facts, entities, problems, order)
+        _add_by_role(builder, facts, entities, order)
     problems.check()
     return builder.build()
 
 
 def _add_positional(
-    builder: LabelsBuilder,
-    facts: pl.DataFrame,
-    entities: pl.DataFrame,
-    signatures: pl.Series | None,
-    problems: Problems,
+    builder: LabelsBuilder, facts: pl.DataFrame, entities: _Table, signatures: pl.Series | None
 ) -> None:
-    filled = entities.select(pl.sum_horizontal((pl.all() != "").cast(pl.Int64))).to_series()
-    last = entities.select(
-        pl.max_horizontal(pl.when(pl.col(c) != "").then(i + 1).otherwise(0) for i, c in enumerate(entities.columns))
-    )
-    for row, names in zip(
-        facts["line"].filter(filled < last.to_series()),
-        entities.filter(filled < last.to_series()).iter_rows(),
-        strict=True,
-    ):
-        problems.add(row, f"expected a name in every field, found column {entities.columns[names.index('')]!r} empty")
-    for row, name in facts.filter(filled == 0).select("line", "relation").iter_rows():
+    cells, problems = entities.cells, entities.problems
+    arity = cells.select(pl.sum_horizontal((pl.all() != "").cast(pl.Int64))).to_series()
+    last = pl.max_horizontal(pl.when(pl.col(c) != "").then(int(c) + 1).otherwise(0) for c in cells.columns)
+    with_hole = arity < cells.select(last).to_series()
+    for row, names in zip(entities.rows.filter(with_hole), cells.filter(with_hole).iter_rows(), strict=True):
+        problems.add(row, f"expected a name in every field, found column {entities.header[names.index('')]!r} empty")
+    for row, name in facts.filter(arity == 0).iter_rows():
         problems.add(row, f"expected a relation and at least one entity, found only {name!r}")
     if problems.count:
         return
-    keys = pl.DataFrame(
-        [filled.alias("arity"), (signatures if signatures is not None else filled.cast(pl.String)).alias("roles")]
-    )
-    for arity, text in keys.unique(maintain_order=True).iter_rows():
-        chosen = (keys["arity"] == arity) & (keys["roles"] == text)
-        roles = default_roles(arity) if signatures is None or text == "" else _parse_roles(text, arity)
+    texts = signatures if signatures is not None else pl.Series([""]).new_from_index(0, len(arity))
+    for n, text in pl.DataFrame([arity.alias("n"), texts.alias("text")]).unique(maintain_order=True).iter_rows():
+        chosen = (arity == n) & (texts == text)
+        roles = _parse_roles(text, n) if text else default_roles(n)
         if roles is None:
-            for row in facts["line"].filter(chosen).to_list():
-                problems.add(row, f"expected a JSON list of {arity} role names in column 'roles', found {text!r}")
-            continue
-        builder.add(
-            roles, facts.filter(chosen).hstack(entities.filter(chosen).select(entities.columns[:arity]).get_columns())
-        )
+            for row in entities.rows.filter(chosen).to_list():
+                problems.add(row, f"expected a JSON list of {n} role names in column 'roles', found {text!r}")
+        else:
+            builder.add(roles, facts.filter(chosen).hstack(cells.filter(chosen).get_columns()[:n]))
 
 
 def _parse_roles(text: str, arity: int) -> Roles | None:
@@ -211,27 +237,26 @@ def _parse_roles(text: str, arity: int) -> Roles | None:
     return tuple(roles) if together else None  # a role that stands twice stands so in one place
 
 
-def _add_by_role(
-    builder: LabelsBuilder, facts: pl.DataFrame, entities: pl.DataFrame, problems: Problems, order: RoleOrder
-) -> None:
-    filled = entities.select(pl.all() != "").with_columns(facts["relation"].alias("\0relation"))
-    used = filled.group_by("\0relation", maintain_order=True).agg(pl.all().any())
+def _add_by_role(builder: LabelsBuilder, facts: pl.DataFrame, entities: _Table, order: RoleOrder) -> None:
+    """A relation has the roles that any of its rows fills."""
+    problems, place_of = entities.problems, {name: str(place) for place, name in enumerate(entities.header)}
+    filled = entities.cells.select(pl.all() != "").with_columns(facts["relation"])
     by_roles: dict[Roles, list[str]] = {}
-    for name, *flags in used.iter_rows():
-        found = tuple(column for column, flag in zip(entities.columns, flags, strict=True) if flag)
-        by_roles.setdefault(order.table_roles(name, found, str(problems.path)), []).append(name)
+    for name, *flags in filled.group_by("relation", maintain_order=True).agg(pl.all().any()).iter_rows():
+        found = [role for role, flag in zip(entities.header, flags, strict=True) if flag]
+        by_roles.setdefault(order.table_roles(name, found, str(problems.path)) if found else (), []).append(name)
     for roles, names in by_roles.items():
         chosen = facts["relation"].is_in(names)
-        part, cells = facts.filter(chosen), entities.filter(chosen).select(roles)
-        if not roles:
-            for row, name in part.select("line", "relation").iter_rows():
-                problems.add(row, f"expected a relation and at least one entity, found only {name!r}")
-            continue
-        empty = cells.select(pl.any_horizontal(pl.all() == "")).to_series()
-        for row, name, values in zip(
-            part["line"].filter(empty), part["relation"].filter(empty), cells.filter(empty).iter_rows(), strict=True
-        ):
-            problems.add(
-                row, f"expected a name in column {roles[values.index('')]!r} of relation {name!r}, found it empty"
-            )
-        builder.add(roles, part.hstack(cells.get_columns()))
+        part, cells = facts.filter(chosen), entities.cells.filter(chosen).select([place_of[role] for role in roles])
+        for row, name in part.iter_rows() if not roles else ():
+            problems.add(row, f"expected a relation and at least one entity, found only {name!r}")
+        for (row, name), values in zip(part.iter_rows(), cells.iter_rows(), strict=True) if _has_empty(cells) else ():
+            if "" in values:
+                role = roles[values.index("")]
+                problems.add(row, f"expected a name in column {role!r} of relation {name!r}, found it empty")
+        if roles:
+            builder.add(roles, part.hstack(_numbered(cells).get_columns()))
+
+
+def _has_empty(cells: pl.DataFrame) -> bool:
+    return any(bool((column == "").any()) for column in cells)
