@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from getd.facts.knowledge_base import KnowledgeBase
     from getd.facts.load import load
     from getd.facts.report import describe
+    from getd.prediction.run import open_run
+    from getd.training.fit import train
 
 __version__ = "0.1.0"
 
@@ -26,8 +28,10 @@ _PUBLIC = {
     "convert": "getd.facts.convert",
     "describe": "getd.facts.report",
     "load": "getd.facts.load",
+    "open_run": "getd.prediction.run",
+    "train": "getd.training.fit",
 }
-__all__ = ["GetdError", "KnowledgeBase", "__version__", "convert", "describe", "load"]
+__all__ = ["GetdError", "KnowledgeBase", "__version__", "convert", "describe", "load", "open_run", "train"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,5 +1,5 @@
 """``python -m getd``."""
 
-from getd.cli.main import run
+from getd.cli.entry import run
 
 run()

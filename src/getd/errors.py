@@ -6,7 +6,10 @@ GetdError
  ├─ FactError           facts given from Python cannot be understood
  ├─ DataNotFound        no data set of that name or path
  ├─ DownloadError       a data set could not be fetched, or is not what was published
- └─ WriteError          a file could not be written; nothing was left behind
+ ├─ WriteError          a file could not be written; nothing was left behind
+ ├─ RunError            a run folder is missing, broken, or stands in the way
+ ├─ ShapeError          tensors or sizes that cannot fit together
+ └─ NonFiniteScores     a model produced NaN or infinity
 
 Each message is one sentence a user can act on. ``exit_code`` is what the command line returns.
 """
@@ -61,6 +64,18 @@ class DownloadError(GetdError):
 
 class WriteError(GetdError):
     """A file could not be written; nothing was left behind."""
+
+
+class RunError(GetdError):
+    """A run folder is missing, broken, or stands in the way."""
+
+
+class ShapeError(GetdError):
+    """Tensors or sizes that cannot fit together."""
+
+
+class NonFiniteScores(GetdError):
+    """A model produced NaN or infinity."""
 
 
 def nearest(name: str, names: Sequence[str]) -> str:

@@ -30,6 +30,33 @@ def listing(folder: Path) -> list[str]:
 
 CASES = {
     "empty file": ("train.txt", "", ": expected facts, found an empty file"),
+    "only a byte order mark": ("train.txt", b"\xef\xbb\xbf", ": expected facts, found an empty file"),
+    "CSV of old Macs": (
+        "train.csv",
+        "a,b\rx,y\r",
+        ":1: expected a header of CSV, found lines that end with a carriage return alone",
+    ),
+    "CSV with an empty column": (
+        "train.csv",
+        "player,club\n,Bulls\n,Celtics\n",
+        ":2: expected a name in column 'player' of relation 'FOLDER', found it empty (2 bad lines)\n"
+        "PATH:3: expected a name in column 'player' of relation 'FOLDER', found it empty",
+    ),
+    "JSON with NaN": (
+        "train.jsonl",
+        '{"relation": "r", "entities": [NaN]}',
+        ":1: expected a name, found NaN (1 bad line)",
+    ),
+    "JSON with too few roles": (
+        "train.jsonl",
+        '{"relation": "r", "roles": ["a"], "entities": ["x", "y"]}',
+        ":1: expected a role for each of 2 entities, found 1 (1 bad line)",
+    ),
+    "WikiPeople without a relation": (
+        "train.json",
+        '{"_h": "a", "_t": "b", "N": 2}',
+        ":1: expected a name in every field, found an empty one (1 bad line)",
+    ),
     "only blank lines": ("train.txt", "\n\n", ": expected facts, found only blank lines"),
     "binary file": ("train.txt", b"\x7fELF\x02\x01\0\0", ":1: expected text, found a NUL byte at offset 6"),
     "NUL byte": ("train.txt", "r\ta\tb\nr\ta\0\tb\n", ":2: expected text, found a NUL byte at offset 9"),
@@ -189,7 +216,7 @@ def test_a_bad_file_is_one_line_and_exit_code_1(tmp_path: Path, getd: Getd, case
             assert result.err.startswith(f"{path}: expected a whole Parquet file, found a broken one (")
             assert result.err.count("\n") == 1
         else:
-            assert result.err == f"{path}{message.replace('FOLDER', tmp_path.name)}\n"
+            assert result.err == f"{path}{message.replace('FOLDER', tmp_path.name).replace('PATH', str(path))}\n"
     assert listing(tmp_path) == [name]
 
 
@@ -294,6 +321,57 @@ def test_paths_that_are_no_files(tmp_path: Path, getd: Getd) -> None:
     assert result.code == 1
 
 
+def test_a_split_with_an_ending_nobody_reads(tmp_path: Path, getd: Getd) -> None:
+    write(tmp_path / "train.txt.bz2", b"x")
+    write(tmp_path / "test.txt", "r a b")
+    ends = ".txt, .tsv, .csv, .parquet, .jsonl, .ndjson, .json"
+    assert (
+        getd("info", tmp_path).err
+        == f"{tmp_path}: expected train facts in files ending in {ends}, found train.txt.bz2\n"
+    )
+    (tmp_path / "train.txt.bz2").unlink()
+    (tmp_path / "train").mkdir()
+    assert getd("info", tmp_path).err.endswith("found train/ without such files\n")
+
+
+def test_form_and_ending_that_disagree(tmp_path: Path, getd: Getd) -> None:
+    path = write(tmp_path / "facts.txt", "r a b\n")
+    result = getd("convert", path, tmp_path / "facts.csv", "--to", "tsv")
+    assert (result.code, result.err) == (2, "facts.csv is for csv, but --to says tsv\n")
+    assert getd("convert", path, tmp_path / "facts.json").code == 0
+    assert (tmp_path / "facts.json").is_file()
+
+
+def test_relations_that_hyper_csv_would_confuse(tmp_path: Path, getd: Getd) -> None:
+    records = [
+        {"relation": "award", "entities": {"player": "Jordan", "prize": "MVP", "year": "1991"}},
+        {"relation": "award", "entities": {"prize": "Cup", "club": "Bulls", "year": "1992"}},
+    ]
+    path = write(tmp_path / "a.jsonl", "\n".join(map(json.dumps, records)))
+    result = getd("convert", path, tmp_path / "a.csv", "--to", "hyper-csv")
+    told = "hyper-csv cannot tell apart 'award' of player, prize and of prize, club; choose another form\n"
+    assert (result.code, result.err) == (1, told)
+
+
+def test_output_that_cannot_be_written(tmp_path: Path) -> None:
+    done = subprocess.run(f"{sys.executable} -m getd info demo > /dev/full", shell=True, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (1, "No space left on device\n")
+    done = subprocess.run(f"{sys.executable} -m getd info demo >&-", shell=True, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_path_that_is_too_long(getd: Getd) -> None:
+    result = getd("info", "x" * 5000)
+    assert (result.code, result.err.count("\n"), result.err[-19:]) == (1, 1, "File name too long\n")
+
+
+def test_ctrl_c_is_one_line(tmp_path: Path) -> None:
+    code = "import getd.facts.load, sys; from getd.cli.main import main\n"
+    code += "def stop(*_, **__): raise KeyboardInterrupt\ngetd.facts.load.load = stop\nsys.exit(main(['info', 'demo']))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
+
+
 def test_two_sources_of_one_split(tmp_path: Path, getd: Getd) -> None:
     write(tmp_path / "train.txt", "r a b")
     write(tmp_path / "train.csv", "a,b\nc,d")
@@ -368,7 +446,11 @@ def test_a_place_that_cannot_be_written(tmp_path: Path, getd: Getd) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["inof"], 'unknown command "inof". Did you mean "info"? Available commands: info, datasets, convert.'),
+        (
+            ["inof"],
+            'unknown command "inof". Did you mean "info"? Available commands: '
+            "demo, info, datasets, models, convert, train, evaluate, predict.",
+        ),
         (["info"], 'command "info" parameter DATA requires an argument.'),
         (["info", "demo", "--arty", "3"], "unknown option: --arty. Did you mean --arity?"),
         (["info", "demo", "--arity", "x"], 'invalid value for --arity: unable to convert "x" into int.'),

@@ -31,8 +31,10 @@ def test_tables_show_splits_arities_relations_and_leakage(getd: Getd) -> None:
 
 
 def test_names_are_shown_as_they_are(getd: Getd, tmp_path: Path) -> None:
-    (tmp_path / "train.txt").write_text("[bold]r[/x]\ta\tb\n")
-    assert "[bold]r[/x]" in getd("info", tmp_path).out
+    (tmp_path / "train.txt").write_text("[bold]r[/x]\ta\tb\n:apple:\ta\tb\n")
+    out = getd("info", tmp_path).out
+    assert "[bold]r[/x]" in out
+    assert ":apple:" in out
 
 
 def test_a_set_without_train_is_reported_too(getd: Getd, tmp_path: Path) -> None:
@@ -119,3 +121,5 @@ def test_output_into_a_pipe_that_closes_is_no_error() -> None:
         f"{sys.executable} -m getd info demo | head -1", shell=True, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "demo: 201 entities, 8 relations\n", "")
+    piped = f"{sys.executable} -m getd datasets --json | true; exit ${{PIPESTATUS[0]}}"
+    assert subprocess.run(["bash", "-c", piped], capture_output=True, check=False).returncode == 0

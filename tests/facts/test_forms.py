@@ -14,7 +14,7 @@ import pytest
 import zstandard
 
 import getd
-from getd.errors import ConfigError, DataNotFound, FactError
+from getd.errors import ConfigError, DataNotFound, FactError, FactFileError
 from getd.facts.read import detect_format, read_labels
 from getd.facts.source import BLOCK
 
@@ -264,7 +264,11 @@ def test_a_folder_of_tables_is_one_set_that_we_split(tmp_path: Path) -> None:
     kb = getd.load(tmp_path)
     assert {split: len(blocks[2]) for split, blocks in kb.splits.items()} == {"train": 48, "valid": 6, "test": 6}
     assert list(kb.relations) == ["awards", "transfers"]
-    assert kb.notices == ("no splits given: split 8:1:1 at random with seed 0",)
+    assert kb.notices == (
+        f"{tmp_path / 'awards.csv'}: no column 'relation', so each row is a fact awards(player, award)",
+        f"{tmp_path / 'transfers.csv'}: no column 'relation', so each row is a fact transfers(player, to)",
+        "no splits given: split 8:1:1 at random with seed 0",
+    )
 
 
 def test_tables_of_splits_are_of_the_relation_of_their_folder(tmp_path: Path) -> None:
@@ -273,6 +277,70 @@ def test_tables_of_splits_are_of_the_relation_of_their_folder(tmp_path: Path) ->
     kb = getd.load(tmp_path / "transfers")
     assert (list(kb.relations), kb.decode(kb.split("test")[2])) == (["transfers"], [("transfers", "a", "b")])
     assert list(getd.load(tmp_path / "transfers", relation="moves").relations) == ["moves"]
+
+
+def test_files_that_are_left_out_are_named(tmp_path: Path) -> None:
+    for name in ("train.txt", "my_test.txt", "other.csv", "train_old.txt"):
+        write(tmp_path / name, TEXT)
+    kb = getd.load(tmp_path)
+    assert (list(kb.splits), kb.notices[0]) == (["train", "test"], f"{tmp_path}: left out other.csv, train_old.txt")
+
+
+def test_a_table_called_something_test_is_a_table_beside_others(tmp_path: Path) -> None:
+    for name in ("driving_test.csv", "driving_licence.csv", "plays.csv"):
+        write(tmp_path / name, "who,what\na,b\n")
+    assert list(getd.load(tmp_path).relations) == ["driving_licence", "driving_test", "plays"]
+
+
+def test_a_form_is_recognised_for_each_table_of_a_folder(tmp_path: Path) -> None:
+    write(tmp_path / "a.csv", "player,club\nA,B\n")
+    write(tmp_path / "b.csv", "Jordan,award,MVP\nBird,award,MVP\n")
+    assert [(r.name, r.arity) for r in getd.load(tmp_path).signatures] == [("a", 2), ("award", 2)]
+
+
+def test_a_header_in_plain_text_is_told(tmp_path: Path) -> None:
+    path = write(tmp_path / "train.tsv", "relation\te1\te2\nr\ta\tb\n")
+    assert getd.load(tmp_path).notices == (
+        f"{path}: the first line looks like a header; plain text has none: read as a fact",
+    )
+
+
+def test_positions_may_stand_in_any_order(tmp_path: Path) -> None:
+    assert read_labels(write(tmp_path / "a.csv", "relation,e2,e1\nr,b,a\n")).rows() == [("r", "a", "b")]
+
+
+def test_numbers_in_json_stay_as_they_are_written(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "a.jsonl", '{"relation": "r", "entities": [1.10, 1e3, 0.1000000000000000001, 12345678901234567890]}'
+    )
+    assert read_labels(path).rows() == [("r", "1.10", "1e3", "0.1000000000000000001", "12345678901234567890")]
+
+
+def test_a_qualifier_may_be_called_subject(tmp_path: Path) -> None:
+    rows = "a,r,b,subject,c\na,r,b,object,d\nx,r,y,subject,z\n"
+    source = write(tmp_path / "q.csv", rows)
+    for form in ("jsonl", "parquet", "csv"):
+        getd.convert(source, tmp_path / f"facts.{form}", format="hyper-csv")
+        getd.convert(tmp_path / f"facts.{form}", tmp_path / f"{form}.csv", "hyper-csv")
+        assert (tmp_path / f"{form}.csv").read_text() == rows
+
+
+def test_tables_of_splits_from_python_agree_on_their_columns() -> None:
+    train, test = pl.DataFrame({"player": ["a"], "club": ["b"]}), pl.DataFrame({"club": ["b"], "player": ["a"]})
+    kb = getd.KnowledgeBase.from_dataframe({"train": train, "test": test}, relation="plays")
+    assert kb.n_relations == 1
+    assert "1 facts of test are in train too (kept)" in kb.notices
+    with pytest.raises(FactFileError) as caught:
+        getd.KnowledgeBase.from_dataframe(
+            {"train": train, "test": test.rename({"player": "players"})}, relation="plays"
+        )
+    expected = "for relation 'plays' the columns player, club as in the train table"
+    assert str(caught.value) == f"the test table: expected {expected}, but 'player' is missing"
+
+
+def test_missing_numbers_are_holes() -> None:
+    frame = pl.DataFrame({"relation": ["r", "r"], "e1": ["a", "b"], "e2": [1.5, float("nan")]})
+    assert getd.KnowledgeBase.from_dataframe({"train": frame}).arities == (1, 2)
 
 
 def test_facts_from_python() -> None:
@@ -293,6 +361,7 @@ def test_facts_from_python() -> None:
         ([("r", "a"), "rab"], "fact 1: expected a relation and at least one entity, found 'rab'"),
         ([("r", None)], "fact 0: expected names, found None"),
         ([("r", "")], "fact 0: expected names, found ''"),
+        ([("r", float("nan"))], "fact 0: expected names, found nan"),
         ([("r", "a\0")], "fact 0: expected names, found 'a\\x00'"),
         ([("r", "\ud800")], "expected names that UTF-8 can hold, found '\\ud800'"),
         ([], "facts: expected facts, found none"),

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from getd.cli.flags import Arity, Escaped, Format, Json, MaxArity, OneArity, Relation, Seed
-from getd.cli.show import download_progress, print_json
+from getd.cli.show import download_progress, print_json, print_notices
 
 
 def convert(
@@ -55,7 +55,8 @@ def convert(
             relation=relation,
             seed=seed,
         )
+    print_notices(written.notices)
     if json:
-        print_json({"out": out, "facts": written})
+        print_json({"out": out, "facts": written.facts})
     else:
-        print(f"wrote {', '.join(f'{number:,} facts to {name}' for name, number in written.items())} at {out}")
+        print(f"wrote {', '.join(f'{number:,} facts to {name}' for name, number in written.facts.items())} at {out}")

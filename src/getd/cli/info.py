@@ -111,11 +111,9 @@ def _show_relations(report: Report) -> None:
 
 def _show_leakage(report: Report) -> None:
     shares = [f"{share:.1%} {kind}" for kind, share in report.literals.items()]
-    console().print(f"Literals among the entities: {', '.join(shares)}\n", highlight=False)
+    console().print(f"Literals among the entities: {', '.join(shares)}\n")
     if report.leakage is None:
-        console().print(
-            "Leakage: not measured, there are no train and test (or valid) facts to compare", highlight=False
-        )
+        console().print("Leakage: not measured, there are no train and test (or valid) facts to compare")
         return
     found = report.leakage
     rows: list[list[object]] = [

@@ -11,7 +11,12 @@ from cyclopts import App, CycloptsError
 from getd import __version__
 from getd.cli.convert import convert
 from getd.cli.datasets import datasets
+from getd.cli.demo import demo
+from getd.cli.evaluate import evaluate
 from getd.cli.info import info
+from getd.cli.models import models
+from getd.cli.predict import predict
+from getd.cli.train import train
 from getd.errors import GetdError
 
 app = App(
@@ -19,8 +24,9 @@ app = App(
     version=f"getd {__version__}",
     help="Complete n-ary knowledge bases: learn from known facts, fill the holes in unknown ones.",
     version_flags=["--version"],
+    suppress_keyboard_interrupt=False,
 )
-for command in (info, datasets, convert):
+for command in (demo, info, datasets, models, convert, train, evaluate, predict):
     app.command(command)
 
 
@@ -42,8 +48,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output has gone: `getd info … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except KeyboardInterrupt:
-        return _fail("interrupted", 130)
+    except KeyboardInterrupt as interrupt:
+        return _fail(f"interrupted{f'; {interrupt}' if str(interrupt) else ''}", 130)
+    except OSError as error:  # no permission, no space, a name too long
+        where = f"{error.filename}: " if error.filename else ""
+        return _fail(f"{where}{error.strerror or error}", 1)
 
 
 def _one_line(text: str) -> str:
@@ -54,8 +63,3 @@ def _one_line(text: str) -> str:
 def _fail(message: str, code: int) -> int:
     print(message, file=sys.stderr)
     return code
-
-
-def run() -> None:
-    """The console script."""
-    sys.exit(main())

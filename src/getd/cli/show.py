@@ -6,17 +6,37 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
 from rich.table import Table
+
+if TYPE_CHECKING:
+    from getd.training.train import Watch
+
+
+class PlainConsole(Console):
+    """Names are shown as they are, and a reader that has gone is for us to deal with."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(markup=False, emoji=False, highlight=False, **options)
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
 
 
 def console() -> Console:
     """Standard output; wide enough that nothing is cut where it is not a terminal."""
-    return Console() if sys.stdout.isatty() else Console(width=160)
+    return PlainConsole() if sys.stdout.isatty() else PlainConsole(width=160)
 
 
 def print_json(value: Any) -> None:
@@ -30,7 +50,7 @@ def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[objec
     for place, name in enumerate(header):
         table.add_column(name, justify="left" if place < left else "right", overflow="fold")
     for row in rows:
-        table.add_row(*(escape(cell(value)) for value in row))
+        table.add_row(*(cell(value) for value in row))
     out = console()
     out.print(table)
     out.print()
@@ -51,6 +71,31 @@ def print_notices(notices: Iterable[str]) -> None:
     """What a user should know, on standard error."""
     for notice in notices:
         print(f"note: {notice}", file=sys.stderr)
+
+
+@contextmanager
+def training_progress(quiet: bool) -> Iterator[Watch]:
+    """Epoch, loss, validation MRR, speed and time left: a live bar on a terminal, a line per epoch elsewhere."""
+    from getd.training.train import Epoch, Watch
+
+    is_live = sys.stderr.isatty() and not quiet
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), disable=not is_live) as bars:
+        task = bars.add_task("epoch 1", total=None)
+        last = "epoch 1"
+
+        def on_batch(epoch: int, done: int, total: int) -> None:
+            bars.update(task, description=last if done else f"epoch {epoch}", completed=done, total=total)
+
+        def on_epoch(epoch: Epoch) -> None:
+            nonlocal last
+            valid = "" if epoch.valid_mrr is None else f"  valid MRR {epoch.valid_mrr:.4f}"
+            text = f"epoch {epoch.epoch}  loss {epoch.loss:.4f}{valid}  {epoch.facts / epoch.seconds:,.0f} facts/s"
+            last = f"epoch {epoch.epoch + 1}  after {text}"
+            if not quiet and not is_live:
+                print(text, file=sys.stderr, flush=True)
+
+        yield Watch(on_batch, on_epoch)
 
 
 @contextmanager

@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from getd.errors import ConfigError, WriteError
 from getd.facts.encode import relations_of
 from getd.facts.files import atomic_path
-from getd.facts.folder import find_splits
 from getd.facts.load import Progress, read_data
 from getd.facts.read import COMPRESSED, ending
 from getd.facts.settings import DataSettings
-from getd.facts.write import SUFFIX, WRITE_FORMATS, WriteFormat, names_without_roles, write_labels
+from getd.facts.split import SPLITS
+from getd.facts.write import SUFFIX, WRITE_FORMATS, WriteFormat, check_hyper, names_without_roles, write_labels
 from getd.settings import build
 
-_FORM_OF = {".tsv": "tsv", ".txt": "tsv", ".csv": "csv", ".parquet": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+_FORM_OF: dict[str, WriteFormat] = {
+    ".tsv": "tsv",
+    ".txt": "tsv",
+    ".csv": "csv",
+    ".parquet": "parquet",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+}
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """What was written."""
+
+    facts: dict[str, int]  # by file
+    notices: tuple[str, ...]  # what a user should be told about the data
 
 
 def convert(
@@ -26,7 +43,7 @@ def convert(
     overwrite: bool = False,
     progress: Progress | None = None,
     **settings: Any,
-) -> dict[str, int]:
+) -> Conversion:
     """Write a data set in another form.
 
     Parameters
@@ -42,10 +59,6 @@ def convert(
         Replace what is at ``out``.
     settings
         See :class:`getd.facts.settings.DataSettings`.
-
-    Returns
-    -------
-    How many facts were written to each file.
     """
     if to is not None and to not in WRITE_FORMATS:
         raise ConfigError(f"expected one of the forms {', '.join(WRITE_FORMATS)}, found {to!r}")
@@ -53,29 +66,39 @@ def convert(
     if target.suffix.lower() in COMPRESSED:
         raise ConfigError(f"{target.name}: compressed files are read, not written; leave out {target.suffix}")
     suffix = ending(target)
+    if target.is_symlink():
+        target = target.resolve()
     is_file = suffix in _FORM_OF and not target.is_dir()
-    form = to or cast(WriteFormat, _FORM_OF[suffix] if is_file else "tsv")
-    _check_target(target, is_file, overwrite)
+    if is_file and to and SUFFIX[to] != SUFFIX[_FORM_OF[suffix]]:
+        raise ConfigError(f"{target.name} is for {_FORM_OF[suffix]}, but --to says {to}")
+    form: WriteFormat = to or (_FORM_OF[suffix] if is_file else "tsv")
+    _check_target(target, overwrite)
     named = read_data(data, chosen, progress)
     if is_file and "" not in named.splits:
         raise WriteError(f"{out}: {named.name} has {' and '.join(named.splits)}; name a folder to write them to")
-    splits = named.splits if is_file else named.split(chosen.seed).splits
-    tsv_names = names_without_roles(relations_of(splits.values())) if form == "tsv" else {}
+    named = named if is_file else named.split(chosen.seed)
+    splits, relations = named.splits, relations_of(named.splits.values())
+    tsv_names = names_without_roles(relations) if form == "tsv" else {}
+    if form == "hyper-csv":
+        check_hyper(relations)
     with atomic_path(target, replace=overwrite) as place:
         files = {split: place if is_file else place / f"{split}{SUFFIX[form]}" for split in splits}
         for split, path in files.items():
             path.parent.mkdir(exist_ok=True)
             write_labels(splits[split], path, form, tsv_names)
-    return {path.name: len(splits[split]) for split, path in files.items()}
+    lost = any(relation.has_named_roles for relation in relations) and form == "tsv"
+    notices = (
+        (*named.notices, "tsv has no place for roles; csv, parquet and jsonl keep them") if lost else named.notices
+    )
+    return Conversion({path.name: len(splits[split]) for split, path in files.items()}, notices)
 
 
-def _check_target(target: Path, is_file: bool, overwrite: bool) -> None:
+def _check_target(target: Path, overwrite: bool) -> None:
     if not target.exists():
         return
     if not overwrite:
         raise WriteError(f"{target} exists; choose another place or pass --overwrite")
-    if target.is_dir() and not is_file:  # never remove what we would not have written
-        facts = {path for paths in find_splits(target).values() for path in paths} if any(target.iterdir()) else set()
-        others = sorted(entry.name for entry in target.iterdir() if entry not in facts)
-        if others:
-            raise WriteError(f"{target} holds more than facts ({others[0]}); choose another place")
+    ours = {f"{split}{suffix}" for split in SPLITS for suffix in SUFFIX.values()}
+    others = sorted({entry.name for entry in target.iterdir()} - ours) if target.is_dir() else []
+    if others:  # never remove what we would not have written
+        raise WriteError(f"{target} holds more than facts ({others[0]}); choose another place")

@@ -256,7 +256,9 @@ def normalise(data: bytes, places: tuple[int, ...] | None) -> bytes:
 
 def verify(name: str, folder: Path) -> list[str]:
     """The files of a named data set that are not what was published."""
-    found = {paths[0].name.removesuffix(".gz").removesuffix(".zst"): paths[0] for paths in find_splits(folder).values()}
+    found = {
+        paths[0].name.removesuffix(".gz").removesuffix(".zst"): paths[0] for paths in find_splits(folder)[0].values()
+    }
     return [
         file for file, digest in DATASETS[name].sha256.items() if file not in found or sha256(found[file]) != digest
     ]

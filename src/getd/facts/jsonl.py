@@ -13,6 +13,7 @@ from getd.facts.relation import default_roles
 from getd.facts.source import Problems, read_pieces
 from getd.facts.table import RoleOrder
 
+_KEYS = ({"relation", "entities"}, {"relation", "entities", "roles"})
 _SHAPE = '{"relation": name, "entities": [name, …] or {role: name, …}}'
 _WIKIPEOPLE = '{"P_h": subject, "P_t": object, "N": arity, qualifier: [value, …], …}'
 
@@ -25,7 +26,7 @@ def read_jsonl(path: Path, order: RoleOrder) -> Labels:
     builder, problems = LabelsBuilder(), Problems(path)
 
     def add(line: int, record: dict[str, Any]) -> None:
-        if set(record) != {"relation", "entities"}:
+        if set(record) not in _KEYS:
             raise ValueError(f"expected {_SHAPE}, found the keys {', '.join(map(repr, record)) or '(none)'}")
         relation, entities = _name(record["relation"]), record["entities"]
         if isinstance(entities, dict):
@@ -33,14 +34,14 @@ def read_jsonl(path: Path, order: RoleOrder) -> Labels:
                 role: [_name(v) for v in (value if isinstance(value, list) else [value])]
                 for role, value in entities.items()
             }
-            if "" in by_role:
-                raise ValueError("expected a name for every role, found an empty one")
-            found = [role for role, names in by_role.items() for _ in names]
+            found = [_name(role) for role, names in by_role.items() for _ in names]
             roles = order.ordered(relation, found)
             names = [name for role in dict.fromkeys(roles) for name in by_role[role]]
         elif isinstance(entities, list):
             names = [_name(value) for value in entities]
-            roles = default_roles(len(names))
+            roles = tuple(map(_name, record.get("roles", default_roles(len(names)))))
+            if len(roles) != len(names):
+                raise ValueError(f"expected a role for each of {len(names)} entities, found {len(roles)}")
         else:
             raise ValueError(f"expected a list or an object of entities, found {_short(entities)}")
         if not names:
@@ -59,18 +60,17 @@ def read_wikipeople(path: Path) -> Labels:
         heads = [key.removesuffix("_h") for key in record if key.endswith("_h")]
         if len(heads) != 1 or f"{heads[0]}_t" not in record:
             raise ValueError(f"expected {_WIKIPEOPLE}, found the keys {', '.join(map(repr, record)) or '(none)'}")
-        main = (f"{heads[0]}_h", f"{heads[0]}_t")
+        main, relation = (f"{heads[0]}_h", f"{heads[0]}_t"), _name(heads[0])
         qualifiers = [
-            (key, _name(value))
+            (_name(key), _name(value))
             for key, values in record.items()
             if key not in (*main, "N")
             for value in (values if isinstance(values, list) else [values])
         ]
-        if record.get("N", len(qualifiers) + 2) != len(qualifiers) + 2:
-            raise ValueError(
-                f"expected N = {len(qualifiers) + 2} for {len(qualifiers) + 2} entities, found {record['N']!r}"
-            )
-        builder.add_row(line, (_name(record[main[0]]), heads[0], _name(record[main[1]])), qualifiers)
+        arity = str(len(qualifiers) + 2)
+        if str(record.get("N", arity)) != arity:
+            raise ValueError(f"expected N = {arity} for {arity} entities, found {record['N']}")
+        builder.add_row(line, (_name(record[main[0]]), relation, _name(record[main[1]])), qualifiers)
 
     _each_record(path, problems, add)
     return builder.build()
@@ -82,12 +82,14 @@ def looks_like_wikipeople(record: object) -> bool:
 
 
 def _each_record(path: Path, problems: Problems, add: Callable[[int, dict[str, Any]], None]) -> None:
-    decoder = json.JSONDecoder(object_pairs_hook=_object)
+    decoder = json.JSONDecoder(  # numbers stay as they are written
+        object_pairs_hook=_object, parse_int=str, parse_float=str, parse_constant=_no_number
+    )
     for number, line in _lines(path):
         try:
             record = decoder.decode(line)
             if not isinstance(record, dict):
-                raise ValueError(f"expected a JSON object, found {_short(record)}")
+                raise ValueError(f"expected a JSON object, found {_short(line)}")
             add(number, record)
         except json.JSONDecodeError as error:
             problems.add(
@@ -114,9 +116,11 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return record
 
 
+def _no_number(text: str) -> str:
+    raise ValueError(f"expected a name, found {text}")
+
+
 def _name(value: object) -> str:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return str(value)
     if not isinstance(value, str):
         raise ValueError(f"expected a name, found {_short(value)}")
     if value == "":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -17,7 +18,7 @@ from getd.facts.labels import Labels, LabelsBuilder
 from getd.facts.relation import Relation, default_roles, relation_labels
 from getd.facts.row_index import RowIndex
 from getd.facts.split import SPLITS, split_labels
-from getd.facts.table import frame_labels
+from getd.facts.table import RoleOrder, frame_labels
 from getd.facts.vocabulary import Vocabulary
 
 
@@ -41,7 +42,8 @@ class KnowledgeBase:
     @classmethod
     def from_labels(cls, name: str, splits: Mapping[str, Labels], notices: Sequence[str] = ()) -> KnowledgeBase:
         """Encode named facts: every name gets its number, facts that stand twice in a split are dropped and counted."""
-        if sum(map(len, splits.values())) == 0:
+        splits = {split: labels for split, labels in splits.items() if len(labels)}
+        if not splits:
             raise FactError(f"{name}: expected facts, found none")
         names = {split: EntityNames.of(labels) for split, labels in splits.items()}
         entities = Vocabulary(pl.concat([found.names for found in names.values()]))
@@ -67,7 +69,7 @@ class KnowledgeBase:
         cls, facts: Iterable[Sequence[Any]] | Mapping[str, Iterable[Sequence[Any]]], name: str = "facts", seed: int = 0
     ) -> KnowledgeBase:
         """From tuples ``(relation, entity, …)``: a list, split 8:1:1, or one list for each of train, valid, test."""
-        return cls._from_parts(facts, tuple_labels, name, seed)
+        return cls._from_parts(facts, lambda part, _: tuple_labels(part), name, seed)
 
     @classmethod
     def from_dataframe(cls, frame: Any, relation: str = "facts", name: str = "frame", seed: int = 0) -> KnowledgeBase:
@@ -76,18 +78,19 @@ class KnowledgeBase:
         The columns are those of a CSV file: a column ``relation`` and the entities, or roles alone; ``relation`` then
         names them.
         """
-        return cls._from_parts(frame, lambda table: frame_labels(table, relation), name, seed)
+        order = RoleOrder()
+        return cls._from_parts(frame, lambda table, part: frame_labels(table, part, relation, order), name, seed)
 
     @classmethod
     def _from_parts(cls, given: Any, read: Any, name: str, seed: int) -> KnowledgeBase:
         if not isinstance(given, Mapping):
-            return cls.from_labels(name, split_labels(read(given), seed), [split_notice(seed)])
+            return cls.from_labels(name, split_labels(read(given, "the table"), seed), [split_notice(seed)])
         for split in given:
             if split not in SPLITS:
                 raise FactError(
                     f"expected the splits {', '.join(SPLITS)}, found {split!r}{nearest(str(split), SPLITS)}"
                 )
-        return cls.from_labels(name, {split: read(part) for split, part in given.items()})
+        return cls.from_labels(name, {split: read(part, f"the {split} table") for split, part in given.items()})
 
     @property
     def n_entities(self) -> int:
@@ -129,7 +132,8 @@ def tuple_labels(facts: Iterable[Sequence[Any]]) -> Labels:
         if isinstance(fact, str) or not isinstance(fact, Sequence) or len(fact) < 2:
             raise FactError(f"fact {row}: expected a relation and at least one entity, found {fact!r}")
         for name in fact:
-            if not isinstance(name, str | int | float) or isinstance(name, bool) or name == "" or "\0" in str(name):
+            is_number = isinstance(name, int | float) and not isinstance(name, bool) and math.isfinite(name)
+            if not (is_number or isinstance(name, str)) or name == "" or "\0" in str(name):
                 raise FactError(f"fact {row}: expected names, found {name!r}")
         relation, *entities = map(str, fact)
         builder.add_row(default_roles(len(entities)), (row, relation, entities, 0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import polars as pl
@@ -29,13 +29,18 @@ class Labels:
     """
 
     blocks: Mapping[Roles, pl.DataFrame]
+    notices: tuple[str, ...] = ()  # what a user should be told about how they were read
 
     def __len__(self) -> int:
         return sum(len(block) for block in self.blocks.values())
 
     def select(self, keep: Iterable[Roles]) -> Labels:
         """Only the facts of these signatures."""
-        return Labels(MappingProxyType({roles: self.blocks[roles] for roles in keep}))
+        return Labels(MappingProxyType({roles: self.blocks[roles] for roles in keep}), self.notices)
+
+    def rows_from(self, number: int) -> list[tuple[int, str]]:
+        """Row and relation of the first ``number`` facts of every block."""
+        return [pair for block in self.blocks.values() for pair in block.head(number).select(ROW, RELATION).iter_rows()]
 
     def rows(self) -> list[tuple[str, ...]]:
         """Every fact as ``(relation, entity, …)``, in order; for small data and for tests."""
@@ -61,7 +66,7 @@ def concatenate(parts: Sequence[Labels]) -> Labels:
         for roles, block in part.blocks.items():
             builder.add(roles, block.with_columns(pl.col(ROW) + first_row))
         first_row += 1 + max((int(block[ROW][-1]) for block in part.blocks.values()), default=0)
-    return builder.build()
+    return replace(builder.build(), notices=tuple(notice for part in parts for notice in part.notices))
 
 
 class LabelsBuilder:
@@ -116,7 +121,7 @@ class LabelsBuilder:
         self._pending, self._n_pending = {}, 0
 
 
-def text_series(name: str, values: Sequence[str]) -> pl.Series:
+def text_series(name: str, values: Sequence[str | None]) -> pl.Series:
     """A column of names; a name that Unicode cannot encode (a lone surrogate) is refused."""
     try:
         return pl.Series(name, values, dtype=pl.String)

@@ -82,11 +82,23 @@ def _shares(train: Blocks, facts: Facts, left_out: tuple[int, ...], sizes: tuple
 
 def _shares_all_but_two(train: Blocks, facts: Facts, found: Mask, sizes: tuple[int, int]) -> Mask:
     found = found.copy()
+    n_pairs = facts.arity * (facts.arity - 1) // 2
+    if facts.arity in train and len(facts) * len(train[facts.arity]) < n_pairs * (len(facts) + len(train[facts.arity])):
+        return found | _differ_in_two(train[facts.arity], facts)
     for pair in combinations(range(facts.arity), 2):
         rest = np.flatnonzero(~found)
         if len(rest):
             found[rest] = _shares(train, facts.take(rest), pair, sizes)
     return found
+
+
+def _differ_in_two(train: Facts, facts: Facts) -> Mask:
+    """The same for few facts of many entities, fact by fact."""
+    different = [
+        (train.entities != entities).sum(axis=1) + 3 * (train.relation != relation)
+        for relation, entities in zip(facts.relation, facts.entities, strict=True)
+    ]
+    return np.array([bool((number <= 2).any()) for number in different])
 
 
 def _same_entities(train: Blocks, facts: Facts, n_entities: int) -> Mask:

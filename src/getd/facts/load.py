@@ -64,8 +64,10 @@ def read_data(data: str | Path, settings: DataSettings, progress: Progress | Non
     splits = {split: labels for split, labels in splits.items() if len(labels)}
     if not splits:
         arities = sorted({len(roles) for labels in named.splits.values() for roles in labels.blocks})
-        wanted = f"arity {settings.arity}" if settings.arity else f"arity {settings.max_arity} or less"
-        raise FactError(f"{named.name}: expected facts of {wanted}, found arity {', '.join(map(str, arities))}")
+        wanted = [f"arity {settings.arity}"] if settings.arity else []
+        wanted += [f"arity {settings.max_arity} or less"] if settings.max_arity else []
+        found = ", ".join(map(str, arities))
+        raise FactError(f"{named.name}: expected facts of {' and '.join(wanted)}, found arity {found}")
     return NamedFacts(named.name, splits, named.notices)
 
 
@@ -99,6 +101,8 @@ def _generate(name: str, seed: int) -> NamedFacts | None:
 def _locate(data: str | Path, progress: Progress | None) -> tuple[Path, str, tuple[str, ...]]:
     """Where the data is, what it is called, and what should be told about it."""
     path = Path(data)
+    if str(data) == "":
+        raise DataNotFound("expected a path or the name of a data set, found an empty one")
     if path.exists():
         shadowed = str(data) in data_names()
         told = (f"reading the path {data}, not the built-in data set of that name",) if shadowed else ()
@@ -118,20 +122,24 @@ def stem_name(path: Path) -> str:
 
 
 def _read_path(path: Path, name: str, notices: tuple[str, ...], settings: DataSettings) -> NamedFacts:
-    files = find_splits(path) if path.is_dir() else {"": [path]}
+    files, left_out = find_splits(path) if path.is_dir() else ({"": [path]}, [])
+    if left_out:
+        notices = (*notices, f"{path}: left out {', '.join(file.name for file in left_out)}")
     order, first, splits = RoleOrder(), None, {}
     for split, paths in files.items():
         parts = []
         for file in paths:
             form = _form(file, first) if settings.format == "auto" else settings.format
-            first = first or form
+            first = first or (form if split else None)
             is_the_split = path.is_dir() and split and len(paths) == 1 and file.parent == path
-            relation = settings.relation or (name if is_the_split else stem(file))  # of a table without that column
+            own = name if is_the_split else stem(file)  # names the facts of a table without a relation column
+            relation = settings.relation or own.encode(errors="replace").decode()
             labels = read_labels(file, form, settings.escaped, relation, order)
             if settings.one_arity:
-                _check_arity(file, labels, settings.arity)
+                _check_arity(file, labels, settings.arity, ": row {}" if form == "parquet" else ":{}")
             parts.append(labels)
         splits[split] = concatenate(parts)
+        notices = (*notices, *splits[split].notices)
     return NamedFacts(name, splits, notices)
 
 
@@ -141,10 +149,10 @@ def _form(path: Path, first: Format | None) -> Format:
     return first if first and {form, first} == {"csv", "hyper-csv"} else form
 
 
-def _check_arity(path: Path, labels: Labels, arity: int | None) -> None:
+def _check_arity(path: Path, labels: Labels, arity: int | None, place: str) -> None:
     first = min(labels.blocks, key=lambda roles: int(labels.blocks[roles]["row"][0]))
     arity = arity or len(first)
-    problems = Problems(path)
+    problems = Problems(path, place)
     for roles, block in labels.blocks.items():
         if len(roles) != arity:
             for row in block["row"].to_list():

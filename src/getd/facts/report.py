@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -155,8 +156,8 @@ def _distinct(blocks: list[Facts], position: int, kb: KnowledgeBase) -> npt.NDAr
     return np.bincount(np.unique(pairs) // kb.n_entities, minlength=kb.n_relations)
 
 
-def _room(roles: tuple[tuple[str, int], ...]) -> float:
-    return float(np.prod([float(number) for _, number in roles]))
+def _room(roles: tuple[tuple[str, int], ...]) -> int:
+    return math.prod(number for _, number in roles)
 
 
 def _plain(value: Any) -> Any:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import NonNegativeInt, PositiveInt
+from pydantic import NonNegativeInt, PositiveInt, StringConstraints
 
 from getd.settings import Settings
 
@@ -17,5 +17,7 @@ class DataSettings(Settings):
     max_arity: PositiveInt | None = None  # only facts with at most this many
     one_arity: bool = False  # refuse files whose facts differ in arity (from `arity`, or from the first fact)
     escaped: bool = False  # plain text is written with the escapes \\ \t \n \r
-    relation: str | None = None  # the relation of tables that have no relation column; else the name of the file
+    relation: Annotated[str, StringConstraints(min_length=1)] | None = (
+        None  # the relation of tables that have no relation column; else the name of the file
+    )
     seed: NonNegativeInt = 0  # of the split, where the data comes without one, and of generated data sets

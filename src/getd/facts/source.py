@@ -58,12 +58,12 @@ def read_pieces(path: Path) -> Iterator[Piece]:
     FactFileError
         For an empty file, bytes that are no UTF-8 (with their offset), a NUL byte, an endless line.
     """
-    rest, offset, line, n_bytes = b"", 0, 1, 0
+    rest, offset, line, is_empty = b"", 0, 1, True
     for block in read_blocks(path):
-        n_bytes += len(block)
         data = rest + block
         if offset == 0 and data.startswith(BOM):
             data, offset = data[len(BOM) :], len(BOM)
+        is_empty = is_empty and not data
         cut = data.rfind(b"\n") + 1
         whole, rest = data[:cut], data[cut:]
         if len(rest) > MAX_LINE:
@@ -74,7 +74,7 @@ def read_pieces(path: Path) -> Iterator[Piece]:
             line, offset = line + piece.n_lines, offset + len(whole)
     if rest:
         yield _piece(path, rest + b"\n", line, offset)
-    if n_bytes == 0:
+    if is_empty:
         raise FactFileError(path, [("", "expected facts, found an empty file")])
 
 

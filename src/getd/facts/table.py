@@ -13,14 +13,14 @@ import csv
 import io
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from getd.errors import FactError, FactFileError
-from getd.facts.labels import Labels, LabelsBuilder
+from getd.facts.labels import Labels, LabelsBuilder, text_series
 from getd.facts.relation import Roles, default_roles
 from getd.facts.source import MAX_LINE, Problems, read_blocks, read_head
 from getd.facts.text import read_csv_rows, with_lines
@@ -84,14 +84,34 @@ def csv_header(path: Path) -> tuple[list[str], str, int]:
     first = text[skipped:].split("\n", 1)[0]
     separator = next((mark for mark in ",;\t" if mark in first), ",")
     line = text[:skipped].count("\n") + 1
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE))
     try:
         header = [name.strip() for name in next(csv.reader([first.rstrip("\r")], delimiter=separator, strict=True), [])]
     except csv.Error as error:
-        raise FactFileError(path, [(f":{line}", f"expected a header of CSV, found a broken one ({error})")]) from None
-    if "" in header or len(set(header)) < len(header):
-        wrong = "an empty one" if "" in header else f"{next(n for n in header if header.count(n) > 1)!r} twice"
-        raise FactFileError(path, [(f":{line}", f"expected a name of its own for every column, found {wrong}")])
+        wrong = "lines that end with a carriage return alone" if "\r" in first else f"a broken one ({error})"
+        raise FactFileError(path, [(f":{line}", f"expected a header of CSV, found {wrong}")]) from None
+    check_header(path, header, f":{line}")
     return header, separator, line
+
+
+def check_header(path: Path | str, header: Sequence[str], place: str) -> None:
+    """Every column has a name, and no two the same."""
+    twice = next((name for name in header if header.count(name) > 1), None)
+    if not all(header) or twice is not None or any("\0" in name for name in header):
+        wrong = "an empty one" if not all(header) else f"{twice!r} twice" if twice is not None else "one with NUL in it"
+        raise FactFileError(path, [(place, f"expected a name of its own for every column, found {wrong}")])
+
+
+def _text(table: str, column: pl.Series) -> pl.Series:
+    """A column as text, the empty text for null and NaN; what has no text is refused."""
+    if column.dtype.is_float():
+        column = column.fill_nan(None)
+    try:
+        if column.dtype.is_nested() or column.dtype in (pl.Object, pl.Duration):
+            raise TypeError
+        return column.cast(pl.String).fill_null("")
+    except (TypeError, pl.exceptions.PolarsError):
+        raise FactFileError(table, [("", f"expected text in column {column.name!r}, found {column.dtype}")]) from None
 
 
 def read_parquet(path: Path, relation: str, order: RoleOrder) -> Labels:
@@ -108,13 +128,11 @@ def read_parquet(path: Path, relation: str, order: RoleOrder) -> Labels:
 
 def table_labels(table: pl.DataFrame, name: str, relation: str, order: RoleOrder) -> Labels:
     """Facts from a data frame; cells that are not text are written as text. ``name`` is how errors call the table."""
-    for column, dtype in table.schema.items():
-        if dtype.is_nested() and not (column == "roles" and dtype == pl.List(pl.String)):
-            raise FactFileError(name, [("", f"expected text in column {column!r}, found {dtype}")])
+    check_header(name, table.columns, "")
     if table.schema.get("roles") == pl.List(pl.String):
         texts = [None if roles is None else json.dumps(roles.to_list()) for roles in table["roles"]]
         table = table.with_columns(pl.Series("roles", texts, dtype=pl.String))
-    cells = _numbered(table).select(pl.all().cast(pl.String).fill_null(""))
+    cells = pl.DataFrame([_text(name, column).alias(str(place)) for place, column in enumerate(table.get_columns())])
     rows = pl.Series("line", range(1, len(table) + 1), dtype=pl.Int64)
     problems = Problems(name, place=": row {}")
     nul = cells.select(pl.any_horizontal(pl.all().str.contains("\0", literal=True))).to_series()
@@ -123,9 +141,11 @@ def table_labels(table: pl.DataFrame, name: str, relation: str, order: RoleOrder
     return _labels(_Table(table.columns, cells, rows, problems), relation, order)
 
 
-def frame_labels(frame: Any, relation: str) -> Labels:
+def frame_labels(frame: Any, name: str, relation: str, order: RoleOrder) -> Labels:
     """Facts from a polars, pandas or Arrow table."""
-    return table_labels(_to_polars(frame), "the data frame", relation, RoleOrder())
+    if not isinstance(relation, str) or not relation:
+        raise FactError(f"expected the name of a relation, found {relation!r}")
+    return table_labels(_to_polars(frame), name, relation, order)
 
 
 def _to_polars(frame: Any) -> pl.DataFrame:
@@ -151,7 +171,7 @@ def _from_pandas(frame: Any) -> pl.DataFrame:
         [None if missing else str(cell) for cell, missing in zip(column, column.isna(), strict=True)]
         for column in columns
     ]
-    return pl.DataFrame([pl.Series(name, text, dtype=pl.String) for name, text in zip(names, texts, strict=True)])
+    return pl.DataFrame([text_series(name, text) for name, text in zip(names, texts, strict=True)])
 
 
 def _numbered(table: pl.DataFrame) -> pl.DataFrame:
@@ -186,9 +206,9 @@ def _labels(table: _Table, relation: str, order: RoleOrder) -> Labels:
     places = [place for place in table.cells.columns if place != column]
     roles_column = table.column("roles")
     positions = [place for place in places if place != roles_column]
-    is_positional = column is not None and tuple(table.names(positions)) == default_roles(len(positions))
-    if is_positional:
-        places = positions  # anywhere else, a column 'roles' is a role
+    is_positional = column is not None and set(table.names(positions)) == set(default_roles(len(positions)))
+    if is_positional:  # anywhere else, a column 'roles' is a role
+        places = sorted(positions, key=lambda place: int(table.header[int(place)][1:]))
     if not places:
         raise FactFileError(problems.path, [("", "expected columns with entities, found none")])
     facts = pl.DataFrame([table.rows.alias("line"), names.alias("relation")])
@@ -197,9 +217,13 @@ def _labels(table: _Table, relation: str, order: RoleOrder) -> Labels:
     if is_positional:
         _add_positional(builder, facts, entities, table.cells[roles_column] if roles_column else None)
     else:
-        _add_by_role(builder, facts, entities, order)
+        _add_by_role(builder, facts, entities, order, every_role=column is None)
     problems.check()
-    return builder.build()
+    labels = builder.build()
+    if column is None:
+        told = f"{problems.path}: no column 'relation', so each row is a fact {relation}({', '.join(entities.header)})"
+        return replace(labels, notices=(told,))
+    return labels
 
 
 def _add_positional(
@@ -233,17 +257,18 @@ def _parse_roles(text: str, arity: int) -> Roles | None:
         return None
     if not isinstance(roles, list) or len(roles) != arity or not all(isinstance(r, str) and r for r in roles):
         return None
-    together = sum(here != before for here, before in zip(roles, [None, *roles], strict=False)) == len(set(roles))
-    return tuple(roles) if together else None  # a role that stands twice stands so in one place
+    return tuple(roles)
 
 
-def _add_by_role(builder: LabelsBuilder, facts: pl.DataFrame, entities: _Table, order: RoleOrder) -> None:
-    """A relation has the roles that any of its rows fills."""
+def _add_by_role(
+    builder: LabelsBuilder, facts: pl.DataFrame, entities: _Table, order: RoleOrder, every_role: bool
+) -> None:
+    """A relation has the roles that any of its rows fills, or all of them."""
     problems, place_of = entities.problems, {name: str(place) for place, name in enumerate(entities.header)}
     filled = entities.cells.select(pl.all() != "").with_columns(facts["relation"])
     by_roles: dict[Roles, list[str]] = {}
     for name, *flags in filled.group_by("relation", maintain_order=True).agg(pl.all().any()).iter_rows():
-        found = [role for role, flag in zip(entities.header, flags, strict=True) if flag]
+        found = [role for role, flag in zip(entities.header, flags, strict=True) if flag or every_role]
         by_roles.setdefault(order.table_roles(name, found, str(problems.path)) if found else (), []).append(name)
     for roles, names in by_roles.items():
         chosen = facts["relation"].is_in(names)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -20,7 +21,7 @@ import polars as pl
 from getd.facts.escape import unescape_expr, wrong_escape
 from getd.facts.labels import BATCH, Labels, LabelsBuilder
 from getd.facts.relation import default_roles
-from getd.facts.source import BOM, Piece, Problems, read_pieces
+from getd.facts.source import BOM, MAX_LINE, Piece, Problems, read_pieces
 
 Lines = npt.NDArray[np.int64]
 
@@ -43,7 +44,13 @@ def read_text(path: Path, escaped: bool = False) -> Labels:
                 fields = _unescape(fields, lines, problems)
             builder.add(default_roles(fields.width - 1), with_lines(lines, fields))
     problems.check()
-    return builder.build()
+    labels = builder.build()
+    first = min(labels.rows_from(1), default=(0, ""))[1]
+    if first.lower() == "relation":
+        return replace(
+            labels, notices=(f"{path}: the first line looks like a header; plain text has none: read as a fact",)
+        )
+    return labels
 
 
 def read_csv_rows(path: Path, separator: str, problems: Problems) -> Iterator[tuple[Lines, pl.DataFrame]]:
@@ -153,6 +160,7 @@ def _unescape(fields: pl.DataFrame, lines: Lines, problems: Problems) -> pl.Data
 
 def _quoted_rows(pieces: Iterable[Piece], separator: str, problems: Problems) -> Iterator[tuple[Lines, pl.DataFrame]]:
     """The same for a file with quotation marks in it, where a field may hold separators and line ends."""
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE))  # a name may be as long as a line
     pieces = iter(pieces)
     first = next(pieces)
     text = (line + "\n" for piece in chain([first], pieces) for line in piece.data.decode().split("\n")[:-1])

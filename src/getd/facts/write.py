@@ -37,9 +37,11 @@ def _write(labels: Labels, path: Path, form: WriteFormat, tsv_names: Mapping[Rel
     elif form == "hyper-csv":
         write_lines(path, _in_order(labels, _hyper_lines))
     elif form == "csv":
-        _table(labels).write_csv(path, quote_style="necessary")
+        with path.open("wb") as file:  # polars would read more into a path than there is
+            _table(labels).write_csv(file, quote_style="necessary")
     else:
-        _table(labels).write_parquet(path)
+        with path.open("wb") as file:
+            _table(labels).write_parquet(file)
 
 
 def names_without_roles(relations: Iterable[Relation]) -> dict[Relation, str]:
@@ -76,17 +78,35 @@ def _tsv_lines(roles: Roles, block: pl.DataFrame, tsv_names: Mapping[Relation, s
 
 def _json_lines(roles: Roles, block: pl.DataFrame) -> pl.Series:
     columns = entity_columns(len(roles))
-    if roles == default_roles(len(roles)):
-        entities = pl.concat_list(columns)
-    else:
+    relation, entities, extra = pl.col(RELATION).alias("relation"), pl.concat_list(columns), list[pl.Expr]()
+    if not _stand_together(roles):  # no object can say that
+        extra = [pl.concat_list([pl.lit(role) for role in roles]).alias("roles")]
+    elif roles != default_roles(len(roles)):
         places = {
             role: [c for c, other in zip(columns, roles, strict=True) if other == role] for role in dict.fromkeys(roles)
         }
         entities = pl.struct(
             (pl.col(of[0]) if len(of) == 1 else pl.concat_list(of)).alias(role) for role, of in places.items()
         )
-    record = pl.struct(pl.col(RELATION).alias("relation"), entities.alias("entities"))
+    record = pl.struct(relation, *extra, entities.alias("entities"))
     return _names(block).select(record.struct.json_encode()).to_series()
+
+
+def _stand_together(roles: Roles) -> bool:
+    """Whether a role that stands more than once does so in one place."""
+    changes = sum(here != before for here, before in zip(roles, (None, *roles), strict=False))
+    return changes == len(set(roles))
+
+
+def check_hyper(relations: Iterable[Relation]) -> None:
+    """Refuse relations that hyper-relational rows, which name no role of subject and object, would confuse."""
+    seen: dict[tuple[str, Roles], Relation] = {}
+    for relation in relations:
+        other = seen.setdefault((relation.name, tuple(sorted(relation.roles[2:]))), relation)
+        if other != relation:
+            first, second = sorted([", ".join(other.roles[:2]), ", ".join(relation.roles[:2])])
+            told = f"hyper-csv cannot tell apart {relation.name!r} of {first} and of {second}"
+            raise WriteError(f"{told}; choose another form")
 
 
 def _hyper_lines(roles: Roles, block: pl.DataFrame) -> pl.Series:

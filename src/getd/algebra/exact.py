@@ -1,0 +1,134 @@
+"""Full expressiveness as code: the constructions behind Theorem 1 of Liu, Yao and Li (WWW 2020).
+
+A ground truth is a tensor of shape ``(n_r, n_e, ..., n_e)`` with 1 for each true fact and 0 elsewhere. Each function
+gives weights whose scores are that tensor, number for number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from getd.algebra.reshape import check_reshape
+from getd.errors import ShapeError
+
+
+def exact_tucker(truth: Tensor) -> tuple[Tensor, list[Tensor]]:
+    r"""Lemma 1: one-hot vectors, and the ground truth itself as the core.
+
+    .. math::
+        W = T, \qquad r_i = \mathbf 1_i \in \{0, 1\}^{n_r}, \qquad e_i = \mathbf 1_i \in \{0, 1\}^{n_e}
+
+    Returns
+    -------
+    The core, of the shape of ``truth``, and for each mode of size ``n`` a table ``(n, n)``; those of the entity
+    positions are equal, so one table serves them all.
+
+    >>> core, (relations, entities) = exact_tucker(torch.tensor([[True, False]]))
+    >>> core, relations, entities
+    (tensor([[1., 0.]]), tensor([[1.]]), tensor([[1., 0.],
+            [0., 1.]]))
+    """
+    core = _as_numbers(truth)
+    return core, [torch.eye(size, dtype=core.dtype, device=core.device) for size in core.shape]
+
+
+def exact_cp(truth: Tensor) -> list[Tensor]:
+    r"""Lemma 2: one rank-one term for each true fact.
+
+    .. math::
+        T = \sum_{f \text{ true}} \mathbf 1_{f_0} \circ \mathbf 1_{f_1} \circ \cdots \circ \mathbf 1_{f_{k-1}}
+
+    Returns
+    -------
+    For each mode of size ``n`` a factor ``(n, F)``. ``F`` is the number of true facts (1 if there are none), where the
+    lemma, which keeps a zero term for each false one, has the product of all sizes.
+
+    Notes
+    -----
+    Any tensor will do, not only zeros and ones: the first factor carries the values.
+
+    >>> exact_cp(torch.tensor([[1, 0], [0, 1]]))
+    [tensor([[1., 0.],
+            [0., 1.]]), tensor([[1., 0.],
+            [0., 1.]])]
+    """
+    values = _as_numbers(truth)
+    facts = values.nonzero() if values.any() else values.new_zeros(1, values.dim(), dtype=torch.int64)  # (F, k)
+    factors = []
+    for mode, size in enumerate(values.shape):
+        factor = values.new_zeros(size, len(facts))
+        factor[facts[:, mode], torch.arange(len(facts), device=facts.device)] = 1
+        factors.append(factor)
+    return [factors[0] * values[facts.unbind(1)], *factors[1:]]
+
+
+def cp_to_ring(factors: Sequence[Tensor]) -> list[Tensor]:
+    r"""Lemma 3: a sum of rank-one terms is a ring whose slices are diagonal.
+
+    .. math::
+        Z_j[:, i, :] = \operatorname{diag}(U_j[i, :])
+
+    Parameters
+    ----------
+    factors
+        ``k`` tensors ``(n_j, F)``.
+
+    Returns
+    -------
+    ``k`` cores ``(F, n_j, F)``.
+
+    Raises
+    ------
+    ShapeError
+        If the factors differ in ``F``.
+
+    >>> [core.shape for core in cp_to_ring([torch.ones(2, 3), torch.ones(4, 3)])]
+    [torch.Size([3, 2, 3]), torch.Size([3, 4, 3])]
+    """
+    ranks = [factor.shape[1] for factor in factors]
+    if len(set(ranks)) != 1:
+        raise ShapeError(f"the factors of a sum need one number of terms, found {ranks}")
+    return [torch.diag_embed(factor).transpose(0, 1) for factor in factors]
+
+
+def exact_getd(truth: Tensor, ring_shape: Sequence[int] | None = None) -> tuple[Tensor, Tensor, list[Tensor]]:
+    r"""Theorem 1: a GETD whose scores are the ground truth.
+
+    .. math::
+        T[i_r, i_1, \dots, i_n] = W \times_0 r_{i_r} \times_1 e_{i_1} \cdots \times_n e_{i_n}, \qquad
+        W = \operatorname{TR}(Z_1, \dots, Z_k) \text{ reshaped}
+
+    Parameters
+    ----------
+    truth
+        ``(n_r, n_e, ..., n_e)``, of any arity.
+    ring_shape
+        The sizes of the ring's cores, with the product of the shape of ``truth``; that shape where not given.
+
+    Returns
+    -------
+    The relation table ``(n_r, n_r)``, the entity table ``(n_e, n_e)`` that all positions share, and ``k`` cores
+    ``(F, n_i, F)``, where ``F`` is the number of true facts (1 if there are none).
+
+    Raises
+    ------
+    ShapeError
+        If the entity positions differ in size, or ``ring_shape`` has another product.
+
+    >>> relations, entities, cores = exact_getd(torch.ones(1, 2, 2), ring_shape=(2, 2))
+    >>> relations.shape, entities.shape, [core.shape for core in cores]
+    (torch.Size([1, 1]), torch.Size([2, 2]), [torch.Size([4, 2, 4]), torch.Size([4, 2, 4])])
+    """
+    if truth.dim() < 2 or len(set(truth.shape[1:])) != 1:
+        raise ShapeError(f"a ground truth has shape (n_r, n_e, ..., n_e), found {tuple(truth.shape)}")
+    ring_shape = tuple(truth.shape if ring_shape is None else ring_shape)
+    check_reshape(ring_shape, truth.shape)
+    core, (relations, entities, *_) = exact_tucker(truth)
+    return relations, entities, cp_to_ring(exact_cp(core.reshape(ring_shape)))
+
+
+def _as_numbers(truth: Tensor) -> Tensor:
+    return truth if truth.is_floating_point() else truth.to(torch.get_default_dtype())

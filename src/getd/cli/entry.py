@@ -1,0 +1,24 @@
+"""The console script, small enough that an interrupt finds no gap."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def run() -> None:
+    """Run the command line and leave with its exit code."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by whoever started us
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115
+        else:
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        from getd.cli.main import main
+
+        code = main()
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        code = 130
+    sys.exit(code)

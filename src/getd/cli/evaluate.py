@@ -1,0 +1,46 @@
+"""``getd evaluate``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from getd.cli.flags import Json
+from getd.cli.show import print_json, print_table
+from getd.cli.train import show_report
+
+
+def evaluate(
+    run: Path,
+    /,
+    *,
+    split: Annotated[Literal["train", "valid", "test"], Parameter(help="Which facts are asked for.")] = "test",
+    by: Annotated[
+        Literal["arity", "position", "relation", "seen"] | None, Parameter(help="Show the metrics of these groups too.")
+    ] = None,
+    ties: Annotated[
+        Literal["realistic", "optimistic", "pessimistic"], Parameter(help="Which rank ties get.")
+    ] = "realistic",
+    sample: Annotated[int | None, Parameter(help="Only this many facts, drawn at random.")] = None,
+    json: Json = False,
+) -> None:
+    """Rank the answers of a split and report how good they are, beside two floors.
+
+    Parameters
+    ----------
+    run
+        The folder that training left.
+    """
+    from getd.prediction.run import open_run
+
+    found = open_run(run).evaluate(split, ties=ties, sample=sample).as_dict()
+    if json:
+        print_json(found)
+        return
+    show_report(found)
+    if by:
+        keys = ("questions", "mrr", "hits_at_1", "hits_at_3", "hits_at_10")
+        rows = [[name, *(group[key] for key in keys)] for name, group in found["by"][by].items()]
+        print_table(f"By {by}", [by, "questions", "MRR", "Hits@1", "Hits@3", "Hits@10"], rows)

@@ -1,0 +1,107 @@
+"""``getd train``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from getd.cli.flags import Arity, Escaped, Format, Json, MaxArity, OneArity, Relation
+from getd.cli.show import download_progress, print_json, print_notices, print_table, training_progress
+from getd.errors import ConfigError
+
+if TYPE_CHECKING:
+    from getd.facts.knowledge_base import KnowledgeBase
+    from getd.prediction.run import Run
+
+
+def train(
+    data: str | None = None,
+    /,
+    *,
+    model: Annotated[str | None, Parameter(help="The model (see: getd models); getd where none is named.")] = None,
+    out: Annotated[Path | None, Parameter(help="The run folder; runs/DATA-MODEL where it is not given.")] = None,
+    config: Annotated[Path | None, Parameter(help="A TOML file with [model] and [training], and perhaps data.")] = None,
+    set: Annotated[  # noqa: A002
+        list[str] | None,
+        Parameter(help="section.key=value, e.g. training.epochs=20; any number of times.", negative=""),
+    ] = None,
+    seed: Annotated[int | None, Parameter(help="Of the weights, the batches and the dropout (training.seed).")] = None,
+    resume: Annotated[bool, Parameter(help="Go on with the run that is there.", negative="")] = False,
+    overwrite: Annotated[bool, Parameter(help="Start anew where there is a run.", negative="")] = False,
+    quiet: Annotated[bool, Parameter(help="No progress.", negative="")] = False,
+    format: Format = "auto",  # noqa: A002
+    arity: Arity = None,
+    max_arity: MaxArity = None,
+    one_arity: OneArity = False,
+    escaped: Escaped = False,
+    relation: Relation = None,
+    json: Json = False,
+) -> None:
+    """Train a model and leave a run folder, which evaluate and predict read.
+
+    Parameters
+    ----------
+    data
+        A folder with train, valid and test, a single file, or the name of a data set; else that of the config.
+    """
+    from getd.facts.load import load
+    from getd.runs.folder import RunFolder
+    from getd.settings import override, read_toml
+    from getd.training.fit import full_config
+    from getd.training.fit import train as train_model
+
+    tables = override(read_toml(config) if config else {}, set or [])
+    if seed is not None:
+        tables = override(tables, [f"training.seed={seed}"])
+    if not resume:
+        full_config(tables, model, {})  # a mistake shows before anything is read
+    data = data or tables.get("data")
+    reading = {"format": format, "arity": arity, "max_arity": max_arity, "one_arity": one_arity, "escaped": escaped}
+    if data is not None:
+        with download_progress() as progress:
+            kb = load(data, progress=progress, relation=relation, **reading)
+    elif resume and out:
+        kb = RunFolder(out).read_knowledge_base()
+    else:
+        raise ConfigError("no data: name it after train, or as data = … in the config")
+    print_notices(kb.notices)
+    with training_progress(quiet) as watch:
+        run = train_model(kb, model, out, config=tables, resume=resume, overwrite=overwrite, watch=watch)
+    show_training(run, kb, json)
+
+
+def show_training(run: Run, kb: KnowledgeBase, json: bool) -> None:
+    """What came of a training."""
+    report = run.folder.read_json("report.json") if "test" in kb.splits else None
+    curves = draw_curves(run)
+    if json:
+        print_json({"run": str(run.path), "epochs": len(run.folder.read_history()), "report": report})
+        return
+    if report:
+        show_report(report, run.folder.read_config().get("published"))
+    print(f"run: {run.path}{f', learning curves: {curves}' if curves else ''}")
+
+
+def show_report(report: dict[str, Any], published: dict[str, float] | None = None) -> None:
+    """Metrics beside the floors, and beside what was published."""
+    protocol, metrics = report["protocol"], report["metrics"]
+    low, high = metrics["mrr_interval"]
+    keys = ("mrr", "hits_at_1", "hits_at_3", "hits_at_10")
+    rows: list[list[object]] = [["this model", *(metrics[key] for key in keys), f"{low:.4f} – {high:.4f}"]]
+    rows += [[f"floor: {name}", *(floor[key] for key in keys), ""] for name, floor in report["floors"].items()]
+    if published:
+        rows.append(["published", *(published.get(key) for key in keys), ""])
+    title = f"{protocol['split']}: {metrics['questions']:,} questions, filtered, ties {protocol['ties']}"
+    print_table(title, ["", "MRR", "Hits@1", "Hits@3", "Hits@10", "95 % of MRR"], rows)
+
+
+def draw_curves(run: Run) -> Path | None:
+    """Loss and validation MRR by epoch, as a picture in the run folder; needs matplotlib."""
+    try:
+        from getd.training.curves import draw
+    except ImportError:
+        print_notices(["learning curves are drawn with matplotlib: pip install 'getd[plots]'"])
+        return None
+    return draw(run.folder)

@@ -1,0 +1,1 @@
+"""Scores to ranks to metrics to a report."""

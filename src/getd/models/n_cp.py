@@ -1,0 +1,77 @@
+r"""n-CP: canonical polyadic scoring, one entity table per position.
+
+.. math::
+    \phi(r, e_1, \dots, e_n) = \sum_i r_i \, e^{(1)}_i \cdots e^{(n)}_i
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from getd.algebra.cp import cp_environments
+from getd.models.base import DotProductModel, check_arity
+from getd.models.inputs import NormDropout, embedding
+from getd.models.settings import TensorModelSettings
+
+
+class NCPSettings(TensorModelSettings):
+    """Settings of ``[model]`` with ``name = "n-cp"``."""
+
+
+class NCP(DotProductModel):
+    """The sum of products of embeddings; facts of all arities share the tables of their positions."""
+
+    def __init__(
+        self,
+        n_entities: int,
+        n_relations: int,
+        arities: Sequence[int],
+        settings: NCPSettings,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        self.n_entities, self.n_relations, self.arities = n_entities, n_relations, tuple(arities)
+        d, scale = settings.entity_dim, settings.initial_scale
+        self.entity = nn.ModuleList([embedding(n_entities, d, scale, generator) for _ in range(max(self.arities))])
+        self.relation = embedding(n_relations, d, scale, generator)
+        self.entity_input = NormDropout(d, settings.batch_norm, settings.entity_dropout)
+        self.relation_input = NormDropout(d, settings.batch_norm, settings.relation_dropout)
+        self.query_output = NormDropout(d, settings.batch_norm, settings.query_dropout)
+        self.relation_output = NormDropout(d, settings.batch_norm, settings.query_dropout)
+
+    def query(self, relation: Tensor, entities: Tensor, position: int) -> Tensor:
+        given = [j for j in range(check_arity(self.arities, entities)) if j != position]
+        q = self.relation_input(self.relation(relation))  # (b, d)
+        if given:
+            q = q * self.entity_input(self._vectors(entities, given)).prod(dim=1)
+        query: Tensor = self.query_output(q)
+        return query
+
+    def queries(self, relation: Tensor, entities: Tensor) -> Tensor:
+        n = check_arity(self.arities, entities)
+        r = self.relation_input(self.relation(relation))  # (b, d)
+        e = self.entity_input(self._vectors(entities, range(n)))  # (b, n, d)
+        q = cp_environments([r, *e.unbind(1)], range(1, n + 1))
+        queries: Tensor = self.query_output(torch.stack(q, dim=1))
+        return queries
+
+    def candidates(self, position: int) -> Tensor:
+        table: Tensor = self.entity[position].weight  # type: ignore[assignment]
+        return table
+
+    def relation_query(self, entities: Tensor) -> Tensor:
+        n = check_arity(self.arities, entities)
+        query: Tensor = self.relation_output(self.entity_input(self._vectors(entities, range(n))).prod(dim=1))
+        return query
+
+    def relation_candidates(self) -> Tensor:
+        return self.relation.weight
+
+    def factors(self, relation: Tensor, entities: Tensor) -> list[Tensor]:
+        return [self.relation(relation), *self._vectors(entities, range(entities.shape[1])).unbind(1)]
+
+    def _vectors(self, entities: Tensor, positions: Sequence[int]) -> Tensor:
+        return torch.stack([self.entity[j](entities[:, j]) for j in positions], dim=1)

@@ -1,0 +1,23 @@
+"""Settings that the tensor models share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from annotated_types import Ge, Lt
+from pydantic import PositiveFloat, PositiveInt
+
+from getd.settings import Settings
+
+Dropout = Annotated[float, Ge(0), Lt(1)]
+
+
+class TensorModelSettings(Settings):
+    """Settings of ``[model]`` for models that multiply embeddings."""
+
+    entity_dim: PositiveInt = 25
+    batch_norm: bool = True  # on relations, given entities and queries; off: the bare multilinear form
+    entity_dropout: Dropout = 0.0  # on the given entities
+    relation_dropout: Dropout = 0.0
+    query_dropout: Dropout = 0.0
+    initial_scale: PositiveFloat = 0.1  # standard deviation of the embeddings at the start

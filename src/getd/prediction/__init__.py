@@ -1,0 +1,1 @@
+"""Labels in, ranked labels out, known answers marked, probabilities."""

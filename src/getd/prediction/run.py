@@ -1,0 +1,100 @@
+"""A trained run: evaluate it, ask it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from getd.evaluation.report import Evaluation, evaluate
+from getd.facts.knowledge_base import KnowledgeBase
+from getd.facts.known import KnownAnswers
+from getd.models.base import DotProductModel
+from getd.models.registry import make_model, model_settings
+from getd.prediction.question import Question, parse_question
+from getd.runs.folder import RunFolder
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A candidate for the open slot of a question."""
+
+    name: str  # an entity, or a relation's label
+    score: float  # raw
+    probability: float  # softmax over the candidates that are ranked
+    known: bool  # whether the data has this fact already
+
+
+class Run:
+    """A run that was opened: its model and its knowledge base."""
+
+    def __init__(self, folder: RunFolder, kb: KnowledgeBase, model: DotProductModel) -> None:
+        self.folder, self.kb, self.model = folder, kb, model
+
+    @property
+    def path(self) -> Path:
+        return self.folder.path
+
+    @cached_property
+    def known(self) -> KnownAnswers:
+        """The known answers of all splits."""
+        return self.kb.known()
+
+    def evaluate(self, split: str = "test", **options: Any) -> Evaluation:
+        """Rank the answers of a split; options as for :func:`getd.evaluation.report.evaluate`."""
+        return evaluate(self.model, self.kb, split, **options)
+
+    def predict(
+        self, relation: str, entities: Sequence[str] | Mapping[str, str], top: int = 10, include_known: bool = False
+    ) -> list[Answer]:
+        """The best answers of a question; ``?`` marks what is asked for, in place of an entity or of the relation.
+
+        Known answers are left out, as they are in evaluation, unless ``include_known``.
+        """
+        return self.answer(parse_question(self.kb, relation, entities), top, include_known)
+
+    @torch.no_grad()
+    def answer(
+        self, question: Question, top: int = 10, include_known: bool = False, known: KnownAnswers | None = None
+    ) -> list[Answer]:
+        """The best answers of a question that was understood already; ``known`` in place of all known answers."""
+        fact, position = question.fact, question.position
+        relation, entities = torch.tensor(fact.relation), torch.tensor(fact.entities)
+        if position is None:
+            scores, names = self.model.score_relations(entities)[0], self.kb.relations
+        else:
+            scores, names = self.model.score_candidates(relation, entities, position)[0], self.kb.entities
+        is_known = torch.zeros(len(scores), dtype=torch.bool)
+        is_known[torch.tensor((known or self.known).lookup(fact.relation, fact.entities, position).values)] = True
+        ranked = scores.double()
+        if position is None:  # a relation of another arity cannot hold here
+            fits = torch.tensor([signature.arity == fact.arity for signature in self.kb.signatures])
+            ranked[~fits] = -torch.inf
+        if not include_known:
+            ranked[is_known] = -torch.inf
+        probability = torch.softmax(ranked, dim=0)
+        best = [i for i in torch.argsort(ranked, descending=True, stable=True)[:top].tolist() if ranked[i] > -torch.inf]
+        return [Answer(names[i], float(scores[i]), float(probability[i]), bool(is_known[i])) for i in best]
+
+
+def open_run(path: str | Path) -> Run:
+    """Open the folder that training left."""
+    folder = RunFolder(Path(path))
+    kb, config = folder.read_knowledge_base(), folder.read_config()
+    model = build_model(config["model"], folder.read_json("model.json"))
+    model.load_state_dict(folder.read_weights())
+    model.eval()
+    return Run(folder, kb, model)
+
+
+def build_model(
+    values: Mapping[str, Any], sizes: Mapping[str, Any], generator: torch.Generator | None = None
+) -> DotProductModel:
+    """A model from the ``[model]`` table of a config and from its sizes."""
+    name = values["name"]
+    settings = model_settings(name, {key: value for key, value in values.items() if key != "name"})
+    return make_model(name, settings, sizes["n_entities"], sizes["n_relations"], sizes["arities"], generator)

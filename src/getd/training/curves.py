@@ -1,0 +1,37 @@
+"""Learning curves as a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+from matplotlib.figure import Figure
+
+from getd.facts.files import atomic_path
+from getd.runs.folder import RunFolder
+
+
+def draw(folder: RunFolder) -> Path | None:
+    """Loss and validation MRR by epoch, ``curves.svg`` in the run folder; ``None`` where there is no epoch yet."""
+    history = folder.read_history()
+    if not history:
+        return None
+    figure = Figure(figsize=(7, 3.5), layout="constrained")
+    axis = figure.subplots()
+    axis.plot([line["epoch"] for line in history], [line["loss"] for line in history], color="tab:blue", label="loss")
+    axis.set_xlabel("epoch")
+    axis.set_ylabel("training loss", color="tab:blue")
+    measured = [line for line in history if "valid_mrr" in line]
+    if measured:
+        right = axis.twinx()
+        epochs, values = [line["epoch"] for line in measured], [line["valid_mrr"] for line in measured]
+        right.plot(epochs, values, color="tab:orange")
+        best = max(measured, key=lambda line: line["valid_mrr"])
+        right.plot([best["epoch"]], [best["valid_mrr"]], "o", color="tab:orange")
+        right.set_ylabel("validation MRR", color="tab:orange")
+    axis.set_title(folder.path.name)
+    with atomic_path(folder.path / "curves.svg") as temporary:
+        figure.savefig(temporary, format="svg")
+    return folder.path / "curves.svg"

@@ -1,0 +1,211 @@
+"""A knowledge base and settings to a run on disk: started, resumed, finished, evaluated once."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+
+from getd.errors import ConfigError, RunError, nearest
+from getd.evaluation.report import validation_mrr
+from getd.facts.files import atomic_path
+from getd.facts.knowledge_base import KnowledgeBase
+from getd.models.base import DotProductModel
+from getd.models.registry import model_settings
+from getd.prediction.run import Run, build_model, open_run
+from getd.runs.folder import RunFolder, environment
+from getd.settings import build
+from getd.training.batches import REGIMES
+from getd.training.settings import TrainSettings
+from getd.training.train import Epoch, Interrupted, Trainer, Watch
+
+SECTIONS = ("data", "model", "training", "published")
+
+
+def train(
+    kb: KnowledgeBase,
+    model: str | None = None,
+    out: str | Path | None = None,
+    *,
+    config: Mapping[str, Any] | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    watch: Watch | None = None,
+    **training: Any,
+) -> Run:
+    """Train a model on a knowledge base and leave a run folder.
+
+    Parameters
+    ----------
+    model
+        The name of the model; that of the config, or ``getd``, where it is not given.
+    out
+        The run folder; ``runs/DATA-MODEL`` where it is not given.
+    config
+        Tables ``model`` and ``training``, as in a TOML file.
+    resume
+        Go on with the run that is there, bit for bit as if it had not stopped.
+    overwrite
+        Start anew where there is a run.
+    training
+        Settings of ``[training]``, over those of the config.
+    """
+    tables, watch = full_config(config or {}, model, training), watch or Watch()
+    folder = RunFolder(Path(out) if out else Path("runs") / f"{kb.name}-{tables['model']['name']}")
+    if folder.exists() and not (resume or overwrite):
+        raise RunError(
+            f"{folder.path} holds a run already; pass --resume to go on with it or --overwrite to start anew"
+        )
+    if folder.path.exists() and not folder.exists() and (not folder.path.is_dir() or any(folder.path.iterdir())):
+        raise RunError(f"{folder.path} is there and is no run; choose another place")
+    if resume and folder.exists():
+        tables = _same_settings(folder, config or {}, model, training)
+        if kb.entities != (before := folder.read_knowledge_base()).entities or kb.relations != before.relations:
+            raise RunError(f"{folder.path} was trained on other data than {kb.name}")
+        folder.write_config(tables)
+        return _finish(kb, folder, tables, watch)
+    kb.split("train")
+    _begin(kb, folder, tables)
+    return _finish(kb, folder, tables, watch)
+
+
+def full_config(config: Mapping[str, Any], model: str | None, training: Mapping[str, Any]) -> dict[str, Any]:
+    """The tables of a config with every setting in them, checked."""
+    for section in config:
+        if section not in SECTIONS:
+            raise ConfigError(f"no section {section!r} in a config{nearest(section, SECTIONS)}")
+    values = dict(config.get("model", {}))
+    name = model or values.get("name", "getd")
+    values.pop("name", None)
+    settings = model_settings(name, values)
+    chosen = build(TrainSettings, {**config.get("training", {}), **training}, "training")
+    extra = {key: config[key] for key in ("data", "published") if key in config}
+    return {**extra, "model": {"name": name, **settings.model_dump()}, "training": chosen.model_dump()}
+
+
+def _begin(kb: KnowledgeBase, folder: RunFolder, tables: Mapping[str, Any]) -> None:
+    """The files that are there before the first epoch, all at once."""
+    with atomic_path(folder.path) as temporary:
+        temporary.mkdir()
+        new = RunFolder(temporary)
+        new.write_config(tables)
+        new.write_json(
+            "model.json", {"n_entities": kb.n_entities, "n_relations": kb.n_relations, "arities": list(kb.arities)}
+        )
+        new.write_json("environment.json", environment())
+        new.write_knowledge_base(kb)
+        (temporary / "checkpoint").mkdir()
+
+
+def _same_settings(
+    folder: RunFolder, config: Mapping[str, Any], model: str | None, training: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The settings of a run that goes on: its own; what is given again must agree, but for the number of epochs."""
+    before = folder.read_config()
+    given = {"model": dict(config.get("model", {})), "training": {**config.get("training", {}), **training}}
+    if model:
+        given["model"]["name"] = model
+    for section, values in given.items():
+        for key, value in values.items():
+            kept = before[section].get(key)
+            if (list(value) if isinstance(value, tuple) else value) != kept and (section, key) != (
+                "training",
+                "epochs",
+            ):
+                raise RunError(
+                    f"{folder.path} was begun with {section}.{key} = {kept}, found {value}; begin another run"
+                )
+    merged = {section: {**before[section], **given[section]} for section in given}
+    return full_config({**before, **merged}, None, {})
+
+
+def _finish(kb: KnowledgeBase, folder: RunFolder, tables: Mapping[str, Any], watch: Watch) -> Run:
+    settings = build(TrainSettings, tables["training"])
+    with _threads(settings.threads), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(settings.seed)
+        model = build_model(
+            tables["model"], folder.read_json("model.json"), torch.Generator().manual_seed(settings.seed)
+        )
+        device = _device(settings)
+        model.to(device)
+        regime = REGIMES[settings.regime](kb.split("train"), kb.known("train"), settings, device)
+        trainer = Trainer(model, regime, _validation(kb, settings), settings)
+        if folder.checkpoint.exists():
+            trainer.resume(folder.checkpoint)
+        folder.cut_history(trainer.progress.epoch - 1)
+        try:
+            with _interrupts() as interrupted:
+                trainer.train(folder.checkpoint, _watch(folder, watch, interrupted))
+        except Interrupted:
+            raise Interrupted(f"go on with: getd train --resume --out {folder.path}") from None
+    folder.write_weights(model.state_dict())
+    run = open_run(folder.path)
+    if "test" in kb.splits:
+        report = run.evaluate("test").as_dict()
+        folder.write_json(
+            "report.json", report | {"best_epoch": trainer.progress.best_epoch, "valid_mrr": trainer.progress.best_mrr}
+        )
+    return run
+
+
+def _validation(kb: KnowledgeBase, settings: TrainSettings) -> Callable[[DotProductModel], float] | None:
+    if "valid" not in kb.splits:
+        return None
+    known = kb.known()
+    return lambda model: validation_mrr(
+        model, kb.split("valid"), known, sample=settings.validation_sample, seed=settings.seed
+    )
+
+
+def _watch(folder: RunFolder, watch: Watch, interrupted: threading.Event) -> Watch:
+    def on_epoch(epoch: Epoch) -> None:
+        folder.append_history({key: value for key, value in asdict(epoch).items() if value is not None})
+        watch.on_epoch(epoch)
+
+    return Watch(watch.on_batch, on_epoch, lambda: interrupted.is_set() or watch.should_stop())
+
+
+@contextmanager
+def _interrupts() -> Iterator[threading.Event]:
+    """SIGINT and SIGTERM end the training after the batch under way; a second one ends it at once."""
+    event = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield event
+        return
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if event.is_set():
+            raise KeyboardInterrupt
+        event.set()
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield event
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _threads(number: int | None) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(number or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _device(settings: TrainSettings) -> torch.device:
+    if settings.device == "cuda" and not torch.cuda.is_available():
+        raise ConfigError("training.device is cuda, but torch finds no GPU here")
+    if settings.device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    return torch.device(settings.device)

@@ -1,0 +1,243 @@
+"""Ranks equal a nested loop, and the laws that no ranking may break."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from getd.errors import ConfigError, NonFiniteScores
+from getd.evaluation import ranks as ranks_module
+from getd.evaluation.ranks import Ranks, Ties, rank_facts, rank_relations
+from getd.facts.facts import Facts
+from getd.facts.known import KnownAnswers
+from getd.models.base import DotProductModel, ScoringModel
+from getd.models.frequency import Frequency
+from getd.models.lookup import Lookup
+from tests.evaluation import reference_evaluation as reference
+from tests.evaluation.reference_evaluation import Fact, Table
+
+N_RELATIONS, N_ENTITIES = 3, 4  # entities stand twice in facts, and carry the numbers of relations
+TIES: tuple[Ties, ...] = ("realistic", "optimistic", "pessimistic")
+
+
+def facts_of(arity: int) -> st.SearchStrategy[Fact]:
+    return st.tuples(st.integers(0, N_RELATIONS - 1), *[st.integers(0, N_ENTITIES - 1)] * arity)
+
+
+MIXED = st.lists(st.one_of([facts_of(arity) for arity in (1, 2, 3, 4)]), min_size=1, max_size=20)
+
+
+def known_of(facts: list[Fact]) -> KnownAnswers:
+    return KnownAnswers.build([reference.blocks(facts)], N_RELATIONS, N_ENTITIES)
+
+
+def random_facts(n: int = 60, arity: int = 3, n_entities: int = 50, seed: int = 0) -> Facts:
+    rng = np.random.default_rng(seed)
+    entities = rng.integers(0, n_entities, (n, arity))
+    entities[: n // 2, :-1] = entities[0, :-1]  # one question with many answers
+    return Facts(rng.integers(0, N_RELATIONS, n) * (np.arange(n) >= n // 2), entities)
+
+
+def all_known(facts: Facts, n_entities: int = 50) -> KnownAnswers:
+    return KnownAnswers.build([{facts.arity: facts}], N_RELATIONS, n_entities)
+
+
+def same(first: Ranks, second: Ranks) -> bool:
+    return np.array_equal(first.rank, second.rank) and np.array_equal(first.candidates, second.candidates)
+
+
+@given(asked=MIXED, others=MIXED, ties=st.sampled_from(TIES), chunk=st.sampled_from([1, 40, 10**6]))
+def test_ranks_equal_a_nested_loop(asked: list[Fact], others: list[Fact], ties: Ties, chunk: int) -> None:
+    model, known = Table(N_RELATIONS, N_ENTITIES), known_of(asked + others)
+    for arity, facts in reference.blocks(asked).items():
+        found = rank_facts(model, facts, known, ties=ties, chunk=chunk)
+        relation, entities = torch.tensor(facts.relation), torch.tensor(facts.entities)
+        for position in range(arity):
+            scores = model.score_candidates(relation, entities, position).tolist()
+            for row, fact in enumerate(reference.plain(facts)):
+                answer = fact[position + 1]
+                expected = reference.rank(scores[row], answer, fact, position + 1, asked + others, ties)
+                assert (found.rank[row, position], found.candidates[row, position]) == expected
+
+
+@given(asked=MIXED, others=MIXED, ties=st.sampled_from(TIES), chunk=st.sampled_from([1, 40, 10**6]))
+def test_ranks_of_relations_equal_a_nested_loop(asked: list[Fact], others: list[Fact], ties: Ties, chunk: int) -> None:
+    model, known = Table(N_RELATIONS, N_ENTITIES), known_of(asked + others)
+    for facts in reference.blocks(asked).values():
+        found = rank_relations(model, facts, known, ties=ties, chunk=chunk)
+        scores = model.score_relations(torch.tensor(facts.entities)).tolist()
+        for row, fact in enumerate(reference.plain(facts)):
+            expected = reference.rank(scores[row], fact[0], fact, 0, asked + others, ties)
+            assert (found.rank[row, 0], found.candidates[row, 0]) == expected
+
+
+def test_an_answer_that_is_not_known_is_ranked_too() -> None:
+    facts = Facts(np.array([0]), np.array([[1, 2]]))
+    nothing = KnownAnswers.build([], N_RELATIONS, N_ENTITIES)
+    assert rank_facts(Table(N_RELATIONS, N_ENTITIES), facts, nothing).candidates.tolist() == [[N_ENTITIES] * 2]
+
+
+@pytest.mark.parametrize("chunk", [1, 100, 1000, 10**6])
+def test_a_constant_model_earns_chance(chunk: int) -> None:
+    facts, model = random_facts(), Table(N_RELATIONS, 50)
+    model.change = lambda scores: torch.full_like(scores, 0.1)
+    found = rank_facts(model, facts, all_known(facts), chunk=chunk)
+    assert np.array_equal(found.rank, (found.candidates + 1) / 2)
+    assert (found.candidates < 50).any()
+
+
+class Alike(DotProductModel):
+    """A dot product whose candidates are all the same vector."""
+
+    def __init__(self, n_entities: int, dim: int) -> None:
+        super().__init__()
+        self.n_entities, self.n_relations, self.arities = n_entities, N_RELATIONS, (3,)
+        self.register_buffer(
+            "entity", torch.randn(dim, generator=torch.Generator().manual_seed(1)).repeat(n_entities, 1)
+        )
+        self.register_buffer("relation", torch.randn(N_RELATIONS, dim, generator=torch.Generator().manual_seed(2)))
+
+    def query(self, relation: Tensor, entities: Tensor, position: int) -> Tensor:
+        return self.get_buffer("relation")[relation]
+
+    def candidates(self, position: int) -> Tensor:
+        return self.get_buffer("entity")
+
+
+@pytest.mark.parametrize("n_facts", [1, 2, 60])
+@pytest.mark.parametrize("chunk", [300, 1000, 10**6])
+def test_equal_vectors_are_level_whatever_the_shape_of_the_product(n_facts: int, chunk: int) -> None:
+    facts = random_facts(n_facts)
+    found = rank_facts(Alike(50, 200), facts, all_known(facts), chunk=chunk)
+    assert np.array_equal(found.rank, (found.candidates + 1) / 2)
+
+
+@pytest.mark.parametrize("ties", TIES)
+def test_strictly_increasing_maps_of_scores_change_nothing(ties: Ties) -> None:
+    facts, model = random_facts(), Table(N_RELATIONS, 50)
+    before = rank_facts(model, facts, all_known(facts), ties=ties)
+    model.change = lambda scores: scores.exp() * 3 - 5
+    assert same(rank_facts(model, facts, all_known(facts), ties=ties), before)
+    model.change = lambda scores: -scores
+    assert not same(rank_facts(model, facts, all_known(facts), ties=ties), before)
+
+
+class Renamed(ScoringModel):
+    """A model whose entities have other numbers: ``names[old] = new``."""
+
+    def __init__(self, model: Table, names: Tensor) -> None:
+        super().__init__()
+        self.n_relations, self.n_entities, self.arities = model.n_relations, model.n_entities, model.arities
+        self.model, self.names, self.old = model, names, names.argsort()
+
+    def score_candidates(
+        self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None
+    ) -> Tensor:
+        scores = self.model.score_candidates(relation, self.old[entities], position)[:, self.old]
+        return scores if candidates is None else scores[:, candidates]
+
+
+@pytest.mark.parametrize("chunk", [100, 10**6])
+def test_renaming_entities_changes_nothing(chunk: int) -> None:
+    facts, model = random_facts(), Table(N_RELATIONS, 50)
+    names = torch.randperm(50, generator=torch.Generator().manual_seed(3))
+    renamed = Facts(facts.relation, names.numpy()[facts.entities])
+    before = rank_facts(model, facts, all_known(facts))
+    assert same(rank_facts(Renamed(model, names), renamed, all_known(renamed), chunk=chunk), before)
+
+
+@pytest.mark.parametrize("chunk", [1, 40, 300, 329])
+@pytest.mark.parametrize("kind", ["table", "frequency", "lookup"])
+def test_the_size_of_a_chunk_changes_nothing(kind: str, chunk: int) -> None:
+    facts, size = random_facts(16, n_entities=11), (N_RELATIONS, 11)
+    counted = ({3: random_facts(n_entities=11, seed=1)}, *size)
+    model = {
+        "table": lambda: Table(*size),
+        "frequency": lambda: Frequency.from_facts(*counted),
+        "lookup": lambda: Lookup.from_facts(*counted),
+    }[kind]()
+    known = all_known(facts, 11)
+    assert same(rank_facts(model, facts, known, chunk=chunk), rank_facts(model, facts, known))
+    assert same(rank_relations(model, facts, known, chunk=chunk), rank_relations(model, facts, known))
+
+
+@pytest.mark.parametrize("chunk", [100, 1000, 2000])
+@pytest.mark.parametrize("n_entities", [50, 400])
+def test_no_more_scores_than_a_chunk_are_held_however_many_entities_there_are(chunk: int, n_entities: int) -> None:
+    facts, model = random_facts(n_entities=n_entities), Table(N_RELATIONS, n_entities)
+    rank_facts(model, facts, all_known(facts, n_entities), chunk=chunk)
+    assert max(rows * columns for rows, columns in model.asked) <= chunk
+    assert sum(rows * columns for rows, columns in model.asked) >= facts.entities.size * n_entities
+
+
+def test_every_score_is_computed_once() -> None:
+    facts, model = random_facts(200), Table(N_RELATIONS, 50)
+    rank_facts(model, facts, all_known(facts), chunk=400)  # 2 spans of candidates, blocks of up to 16 questions
+    assert {columns for _, columns in model.asked} == {25}
+    assert sum(rows * columns for rows, columns in model.asked) == facts.entities.size * 50
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize("rank", [rank_facts, rank_relations])
+def test_scores_that_are_not_finite_stop_the_ranking(value: float, rank: Callable[..., Ranks]) -> None:
+    facts, model = random_facts(4), Table(N_RELATIONS, 50)
+
+    def spoil(scores: Tensor) -> Tensor:
+        scores[1:3, 0] = value
+        return scores
+
+    model.change = spoil
+    total = 4 * (50 if rank is rank_facts else N_RELATIONS)
+    with pytest.raises(NonFiniteScores, match=rf"^2 of {total} scores are NaN or infinite$"):
+        rank(model, facts, all_known(facts))
+
+
+def test_every_part_of_the_model_is_given_back_in_the_mode_it_had() -> None:
+    facts, model = random_facts(4), Table(N_RELATIONS, 50)
+    model.frozen = nn.BatchNorm1d(2).eval()
+    model.trained = nn.BatchNorm1d(2)
+    during = []
+
+    def watch(scores: Tensor) -> Tensor:
+        during.extend([model.training, model.trained.training, torch.is_grad_enabled()])
+        return scores * float("nan")
+
+    model.change = watch
+    with pytest.raises(NonFiniteScores, match=r"^200 of 200 scores are NaN or infinite$"):
+        rank_facts(model, facts, all_known(facts))
+    assert (model.training, model.frozen.training, model.trained.training) == (True, False, True)
+    assert during == [False, False, False]
+
+
+class Cheat(Table):
+    """Reads the open column."""
+
+    def score_candidates(
+        self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None
+    ) -> Tensor:
+        return nn.functional.one_hot(entities[:, position], self.n_entities).float()
+
+
+def test_the_answer_is_not_shown_to_the_model() -> None:
+    facts = random_facts()
+    found = rank_facts(Cheat(N_RELATIONS, 50), facts, all_known(facts))
+    assert (found.rank[facts.entities > 0] > 1).all()
+
+
+def test_an_unknown_tie_rule_is_refused() -> None:
+    message = (
+        r"^ties: expected one of realistic, optimistic, pessimistic, found 'optimist'; did you mean 'optimistic'\?$"
+    )
+    facts = random_facts(4)
+    with pytest.raises(ConfigError, match=message):
+        rank_facts(Table(N_RELATIONS, 50), facts, all_known(facts), ties="optimist")  # type: ignore[arg-type]
+
+
+def test_all_candidates_of_the_usual_data_sets_are_scored_at_once() -> None:
+    assert ranks_module.CHUNK // ranks_module.LEAST_ROWS >= 100_000

@@ -1,0 +1,178 @@
+"""The report says what was measured, and its parts add up."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import getd
+from getd.errors import ConfigError, FactError
+from getd.evaluation.metrics import Metrics
+from getd.evaluation.ranks import rank_facts
+from getd.evaluation.report import GROUPINGS, evaluate, floor_models, sample_facts, validation_mrr
+from getd.facts.facts import count
+from getd.facts.knowledge_base import KnowledgeBase
+from tests import reference as facts_reference
+from tests.evaluation import reference_evaluation as reference
+from tests.evaluation.reference_evaluation import Table
+
+METRICS = {"mrr", "hits_at_1", "hits_at_3", "hits_at_10", "mean_rank", "amri", "mrr_interval", "questions"}
+
+
+def random_kb(n: int = 120, seed: int = 0) -> KnowledgeBase:
+    """Facts of arity 1 to 4 over 9 entities and 2 names of relations (so up to 8 relations)."""
+    rng = np.random.default_rng(seed)
+    facts = [("ab"[i % 2], *rng.choice(list("efghijklm"), 1 + rng.integers(4))) for i in range(n)]
+    return KnowledgeBase.from_facts(
+        {"train": facts[: n // 2], "valid": facts[n // 2 : n - 40], "test": facts[n - 40 :]}
+    )
+
+
+@pytest.fixture(scope="module")
+def kb() -> KnowledgeBase:
+    return random_kb()
+
+
+@pytest.fixture(scope="module")
+def model(kb: KnowledgeBase) -> Table:
+    return Table(kb.n_relations, kb.n_entities)
+
+
+def test_the_report_is_json_and_names_its_protocol(kb: KnowledgeBase, model: Table) -> None:
+    found = evaluate(model, kb).as_dict()
+    assert json.loads(json.dumps(found)) == found
+    questions = sum(facts.entities.size for facts in kb.split("test").values())
+    assert found["protocol"] == {
+        "split": "test",
+        "trained_on": ["train"],
+        "filter": "known answers of train, valid and test left out",
+        "ties": "realistic",
+        "sample": None,
+        "seed": 0,
+        "candidates": kb.n_entities,
+        "questions": questions,
+    }
+    assert set(found) == {"protocol", "metrics", "floors", "by"}
+    assert found["metrics"]["questions"] == questions
+    assert set(found["floors"]) == {"frequency", "lookup"}
+    assert set(found["by"]) == set(GROUPINGS)
+    assert set(found["by"]["arity"]) == {"1", "2", "3", "4"}
+    assert set(found["by"]["position"]) == {"0", "1", "2", "3"}
+    assert set(found["by"]["relation"]) <= set(kb.relations)
+    assert set(found["by"]["seen"]) == {"seen", "unseen"}
+    groups = [found["metrics"], *found["floors"].values()]
+    groups += [group for grouping in found["by"].values() for group in grouping.values()]
+    assert all(set(group) == METRICS for group in groups)
+
+
+@pytest.mark.parametrize("grouping", GROUPINGS)
+def test_the_parts_of_a_breakdown_add_up_to_the_total(kb: KnowledgeBase, model: Table, grouping: str) -> None:
+    found = evaluate(model, kb, floors=False, by=[grouping])
+    parts = found.by[grouping].values()
+    assert sum(part.questions for part in parts) == found.questions
+    for name in ("mrr", "hits_at_1", "hits_at_3", "hits_at_10", "mean_rank"):
+        total = sum(getattr(part, name) * part.questions for part in parts) / found.questions
+        assert total == pytest.approx(getattr(found, name))
+
+
+def test_every_question_is_in_its_group(kb: KnowledgeBase, model: Table) -> None:
+    train = [fact for facts in kb.split("train").values() for fact in reference.plain(facts)]
+    expected: dict[tuple[str, str], list[float]] = {}
+    for arity, facts in kb.split("test").items():
+        found = rank_facts(model, facts, kb.known()).rank
+        for row, fact in enumerate(reference.plain(facts)):
+            for position in range(arity):
+                seen = facts_reference.known_answers(train, fact, position + 1)
+                groups = {"arity": str(arity), "position": str(position), "relation": kb.relations[fact[0]]}
+                for key in {**groups, "seen": "seen" if seen else "unseen"}.items():
+                    expected.setdefault(key, []).append(1 / found[row, position])
+    by = evaluate(model, kb, floors=False).by
+    mrrs = {(grouping, group): metrics.mrr for grouping, groups in by.items() for group, metrics in groups.items()}
+    assert mrrs == pytest.approx({key: sum(values) / len(values) for key, values in expected.items()})
+
+
+def test_the_floors_are_measured_as_any_model_is(kb: KnowledgeBase, model: Table) -> None:
+    found = evaluate(model, kb, by=(), trained_on=("train", "valid"))
+    for name, floor in floor_models(kb, ("train", "valid")).items():
+        assert found.floors[name] == evaluate(floor, kb, by=(), floors=False).metrics
+    assert found.protocol["trained_on"] == ["train", "valid"]
+    assert found.floors != evaluate(model, kb, by=()).floors
+
+
+def test_what_the_model_was_trained_on_is_seen(kb: KnowledgeBase, model: Table) -> None:
+    found = evaluate(model, kb, "valid", floors=False, by=["seen"], trained_on=("train", "valid"))
+    assert set(found.by["seen"]) == {"seen"}
+
+
+def test_the_evaluation_gives_its_metrics_by_name(kb: KnowledgeBase, model: Table) -> None:
+    found = evaluate(model, kb, floors=False, by=())
+    names = list(Metrics.__dataclass_fields__)
+    assert [getattr(found, name) for name in names] == [getattr(found.metrics, name) for name in names]
+    assert (found.floors, found.by) == ({}, {})
+
+
+def test_optimistic_ties_are_never_worse_than_realistic_nor_those_than_pessimistic(
+    kb: KnowledgeBase, model: Table
+) -> None:
+    best, middle, worst = (
+        evaluate(model, kb, ties=ties, floors=False, by=()).mrr for ties in ("optimistic", "realistic", "pessimistic")
+    )
+    assert best > middle > worst
+
+
+def test_a_sample_is_drawn_by_its_seed_without_replacement(kb: KnowledgeBase) -> None:
+    test = kb.split("test")
+    drawn = sample_facts(test, 15, seed=1)
+    rows = [fact for facts in drawn.values() for fact in reference.plain(facts)]
+    whole = [fact for facts in test.values() for fact in reference.plain(facts)]
+    assert count(drawn) == 15 == len(set(rows))
+    assert set(rows) <= set(whole)
+    assert drawn == sample_facts(test, 15, seed=1) != sample_facts(test, 15, seed=2)
+
+
+def test_a_sample_of_everything_is_everything(kb: KnowledgeBase, model: Table) -> None:
+    whole = evaluate(model, kb, floors=False, by=())
+    assert evaluate(model, kb, sample=10**6, floors=False, by=()) == whole
+
+
+def test_a_sample_names_its_size_and_counts_its_questions(kb: KnowledgeBase, model: Table) -> None:
+    found = evaluate(model, kb, sample=10, seed=4, floors=False, by=())
+    drawn = sample_facts(kb.split("test"), 10, seed=4)
+    assert (found.protocol["sample"], found.protocol["seed"]) == (10, 4)
+    assert found.questions == found.protocol["questions"] == sum(facts.entities.size for facts in drawn.values())
+
+
+@pytest.mark.parametrize("sample", [None, 7])
+def test_the_validation_mrr_is_the_mrr_of_the_evaluation(kb: KnowledgeBase, model: Table, sample: int | None) -> None:
+    expected = evaluate(model, kb, "valid", sample=sample, seed=2, floors=False, by=()).mrr
+    assert validation_mrr(model, kb.split("valid"), kb.known(), sample=sample, seed=2) == expected
+
+
+def test_an_unknown_breakdown_is_refused(kb: KnowledgeBase, model: Table) -> None:
+    message = r"^by: expected one of arity, position, relation, seen, found 'relations'; did you mean 'relation'\?$"
+    with pytest.raises(ConfigError, match=message):
+        evaluate(model, kb, by=["relations"])
+
+
+@pytest.mark.parametrize("sample", [0, -1])
+def test_a_sample_of_nothing_is_refused(kb: KnowledgeBase, model: Table, sample: int) -> None:
+    with pytest.raises(ConfigError, match=rf"^sample: expected at least 1 fact, found {sample}$"):
+        evaluate(model, kb, sample=sample)
+
+
+def test_a_split_that_the_data_has_not_is_refused(model: Table) -> None:
+    kb = KnowledgeBase.from_facts({"train": [("r", "a", "b")]}, name="tiny")
+    with pytest.raises(FactError, match=r"^tiny has no test facts: it has train only$"):
+        evaluate(model, kb)
+
+
+@pytest.mark.parametrize(("name", "expected"), [("WikiPeople-4", 0.338), ("JF17K-4", 0.754)])
+def test_lookup_stands_where_it_stands_on_the_real_data(real_data: Path, name: str, expected: float) -> None:
+    kb = getd.load(real_data / name)
+    floors = floor_models(kb)
+    mrrs = {kind: validation_mrr(floor, kb.split("test"), kb.known()) for kind, floor in floors.items()}
+    assert mrrs["lookup"] == pytest.approx(expected, abs=0.01)
+    assert mrrs["frequency"] < mrrs["lookup"]

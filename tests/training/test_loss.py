@@ -1,0 +1,77 @@
+"""The loss equals its formula, its gradients equal autograd's, and chunks change nothing."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from getd.training import loss as loss_module
+from getd.training.loss import filtered_softmax_loss, multi_answer_loss
+
+
+def example(smoothing: float = 0.0) -> tuple[Tensor, Tensor, Tensor, tuple[Tensor, Tensor], float]:
+    generator = torch.Generator().manual_seed(0)
+    query = torch.randn(5, 3, dtype=torch.float64, generator=generator).requires_grad_()
+    table = torch.randn(7, 3, dtype=torch.float64, generator=generator).requires_grad_()
+    left_out = (torch.tensor([0, 0, 2, 4]), torch.tensor([1, 5, 0, 6]))
+    return query, table, torch.tensor([0, 1, 2, 3, 4]), left_out, smoothing
+
+
+def by_hand(query: Tensor, table: Tensor, target: Tensor, left_out: tuple[Tensor, Tensor], smoothing: float) -> float:
+    """The formula, one candidate at a time."""
+    total = 0.0
+    removed = set(zip(left_out[0].tolist(), left_out[1].tolist(), strict=True))
+    for row, wanted in enumerate(target.tolist()):
+        candidates = [c for c in range(len(table)) if (row, c) not in removed]
+        scores = {c: (query[row] @ table[c]).item() for c in candidates}
+        log_sum = math.log(sum(math.exp(score) for score in scores.values()))
+        for c in candidates:
+            weight = (1 - smoothing) * (c == wanted) + smoothing / len(candidates)
+            total += weight * (log_sum - scores[c])
+    return total
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_loss_is_its_formula(smoothing: float) -> None:
+    arguments = example(smoothing)
+    assert filtered_softmax_loss(*arguments).item() == pytest.approx(by_hand(*arguments))
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("chunk", [1, 14, 1 << 20])
+def test_gradients_are_those_of_the_formula_whatever_the_chunk(
+    monkeypatch: pytest.MonkeyPatch, smoothing: float, chunk: int
+) -> None:
+    monkeypatch.setattr(loss_module, "CHUNK", chunk)
+    query, table, *rest = example(smoothing)
+    assert torch.autograd.gradcheck(lambda q, t: filtered_softmax_loss(q, t, *rest), (query, table))
+    assert filtered_softmax_loss(query, table, *rest).item() == pytest.approx(by_hand(query, table, *rest))
+
+
+def test_with_all_rivals_left_out_there_is_nothing_to_lose() -> None:
+    query, table = torch.ones(1, 2), torch.randn(3, 2)
+    left_out = (torch.tensor([0, 0]), torch.tensor([0, 2]))
+    assert filtered_softmax_loss(query, table, torch.tensor([1]), left_out).item() == 0
+
+
+def test_losses_of_many_answers_are_their_formulas() -> None:
+    scores = torch.tensor([[1.0, 2.0, -1.0]])
+    labels = torch.tensor([[1.0, 0.0, 1.0]])
+    p = torch.softmax(scores, 1)[0].tolist()
+    assert multi_answer_loss(scores, labels, "softmax").item() == pytest.approx(-(math.log(p[0]) + math.log(p[2])) / 2)
+    over = -(math.log(p[0]) + math.log(1 - p[1]) + math.log(p[2])) / 3
+    assert multi_answer_loss(scores, labels, "bce-over-softmax").item() == pytest.approx(over, rel=1e-5)
+    s = [1 / (1 + math.exp(-x)) for x in (1.0, 2.0, -1.0)]
+    plain = -(math.log(s[0]) + math.log(1 - s[1]) + math.log(s[2])) / 3
+    assert multi_answer_loss(scores, labels, "bce").item() == pytest.approx(plain, rel=1e-5)
+
+
+def test_with_one_answer_the_softmax_losses_agree() -> None:
+    query, table, target, _, _ = example()
+    nothing = (torch.tensor([], dtype=torch.long),) * 2
+    labels = torch.nn.functional.one_hot(target, len(table)).double()
+    one = filtered_softmax_loss(query, table, target, nothing, 0.2) / len(query)
+    assert one.item() == pytest.approx(multi_answer_loss(query @ table.T, labels, "softmax", 0.2).item())

@@ -1,0 +1,263 @@
+"""Training is deterministic, can stop anywhere and go on bit for bit, and keeps its best weights."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import getd
+from getd.errors import ConfigError, FactError, NonFiniteScores, RunError
+from getd.facts.knowledge_base import KnowledgeBase
+from getd.runs.folder import RunFolder
+from getd.training.batches import shuffled_batches
+from getd.training.train import Epoch, Interrupted, Watch
+
+SMALL = {"entity_dim": 6, "ring_ranks": 3, "entity_dropout": 0.1, "query_dropout": 0.1}
+CONFIG = {
+    "model": {"name": "getd", **SMALL},
+    "training": {"epochs": 4, "batch_size": 64, "learning_rate": 0.01, "threads": 1},
+}
+
+
+@pytest.fixture(scope="module")
+def kb() -> KnowledgeBase:
+    return getd.load("demo")
+
+
+def weights(path: Path) -> dict[str, torch.Tensor]:
+    return load_file(path / "weights.safetensors")
+
+
+def same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def config(**training: object) -> dict[str, dict[str, object]]:
+    return {"model": CONFIG["model"], "training": {**CONFIG["training"], **training}}
+
+
+def test_every_row_is_in_one_batch_and_no_batch_has_one_row() -> None:
+    batches = shuffled_batches([129, 64, 1, 200], 64, torch.Generator().manual_seed(0))
+    for block, size in enumerate([129, 64, 1, 200]):
+        rows = np.concatenate([batch.rows for batch in batches if batch.block == block])
+        assert sorted(rows.tolist()) == list(range(size))
+    assert all(len(batch.rows) > 1 for batch in batches if batch.block != 2)
+
+
+def test_the_same_seed_gives_the_same_weights(kb: KnowledgeBase, tmp_path: Path) -> None:
+    for name, seed in [("a", 1), ("b", 1), ("c", 2)]:
+        getd.train(kb, out=tmp_path / name, config=config(seed=seed, epochs=2))
+    assert same(weights(tmp_path / "a"), weights(tmp_path / "b"))
+    assert not same(weights(tmp_path / "a"), weights(tmp_path / "c"))
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {},
+        {"ema": 0.9, "label_smoothing": 0.1, "relation_loss": 0.5, "n3": 0.001, "clip": 1.0},
+        {"regime": "kvsall", "batch_size": 512, "epochs": 2},
+        {"regime": "kvsall", "kvsall_loss": "bce-over-softmax", "batch_size": 512, "epochs": 2},
+        {"validate_every": 2, "validation_sample": 50, "checkpoint_every": 2},
+    ],
+)
+def test_a_training_that_was_stopped_anywhere_goes_on_bit_for_bit(
+    kb: KnowledgeBase, tmp_path: Path, extra: dict[str, object]
+) -> None:
+    getd.train(kb, out=tmp_path / "whole", config=config(**extra))
+    stops = iter([3, 1, 40, 11])
+    left = next(stops)
+
+    def should_stop() -> bool:
+        nonlocal left
+        left -= 1
+        return left == 0
+
+    while True:
+        try:
+            getd.train(
+                kb, out=tmp_path / "parts", config=config(**extra), resume=True, watch=Watch(should_stop=should_stop)
+            )
+            break
+        except Interrupted:
+            left = next(stops, -1)
+    assert same(weights(tmp_path / "whole"), weights(tmp_path / "parts"))
+    histories = [RunFolder(tmp_path / name).read_history() for name in ("whole", "parts")]
+    for line in histories[0] + histories[1]:
+        line.pop("seconds")
+    assert histories[0] == histories[1]
+
+
+def test_kill_at_ten_random_moments_then_resume_gives_the_same_weights(kb: KnowledgeBase, tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(
+        'data = "demo"\n[model]\nname = "getd"\nentity_dim = 6\nring_ranks = 3\n'
+        "entity_dropout = 0.1\nquery_dropout = 0.1\n"
+        "[training]\nepochs = 12\nbatch_size = 256\nlearning_rate = 0.01\nthreads = 1\nema = 0.9\n"
+    )
+    run, chance = RunFolder(tmp_path / "killed"), random.Random(0)
+    command = [
+        sys.executable,
+        "-m",
+        "getd",
+        "train",
+        "--config",
+        str(path),
+        "--out",
+        str(run.path),
+        "--resume",
+        "--quiet",
+    ]
+    for _ in range(10):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(2.5 + 2 * chance.random())
+        process.kill()
+        process.wait()
+        check_readable(run)
+    assert subprocess.run(command, check=False).returncode == 0
+    values = {"epochs": 12, "batch_size": 256, "ema": 0.9}
+    getd.train(kb, out=tmp_path / "whole", config=config(**values))
+    assert same(weights(run.path), weights(tmp_path / "whole"))
+    assert [line["epoch"] for line in run.read_history()] == list(range(1, len(run.read_history()) + 1))
+
+
+def check_readable(run: RunFolder) -> None:
+    """Every file of a run that was killed can be read."""
+    if not run.path.exists():
+        return
+    run.read_config()
+    run.read_knowledge_base()
+    run.read_history()
+    if run.checkpoint.exists():
+        load_file(run.checkpoint)
+    for path in run.path.glob("*.json"):
+        json.loads(path.read_text())
+    if run.is_finished():
+        run.read_weights()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_leaves_a_checkpoint_and_says_how_to_go_on(tmp_path: Path, number: signal.Signals) -> None:
+    out = tmp_path / "run"
+    command = [sys.executable, "-m", "getd", "train", "demo", "--out", str(out), "--set", "training.epochs=1000"]
+    process = subprocess.Popen(
+        [*command, "--set", "training.threads=1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("epoch 2"):
+            break
+    os.kill(process.pid, number)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err.splitlines()[-1]) == (
+        130,
+        f"interrupted; go on with: getd train --resume --out {out}",
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "getd", "train", "--resume", "--out", str(out), "--set", "training.epochs=3", "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["epochs"] >= 2
+
+
+def test_the_best_weights_are_a_copy_not_the_last(kb: KnowledgeBase, tmp_path: Path) -> None:
+    run = getd.train(kb, out=tmp_path / "run", config=config(epochs=8, learning_rate=0.3, patience=3))
+    history = RunFolder(tmp_path / "run").read_history()
+    best = max(history, key=lambda line: line["valid_mrr"])
+    assert run.evaluate("valid", floors=False, by=()).mrr == pytest.approx(best["valid_mrr"], abs=1e-9)
+    report = run.folder.read_json("report.json")
+    assert (report["best_epoch"], report["valid_mrr"]) == (best["epoch"], best["valid_mrr"])
+
+
+def test_patience_ends_a_training(kb: KnowledgeBase, tmp_path: Path) -> None:
+    getd.train(kb, out=tmp_path / "run", config=config(epochs=50, learning_rate=1e-9, patience=2, ema=0.0))
+    assert len(RunFolder(tmp_path / "run").read_history()) <= 10
+
+
+def test_a_loss_that_explodes_stops_the_training(kb: KnowledgeBase, tmp_path: Path) -> None:
+    wild = {
+        "model": {"name": "n-cp", "entity_dim": 4, "initial_scale": 1e30, "batch_norm": False},
+        "training": {"epochs": 1},
+    }
+    with pytest.raises(NonFiniteScores, match=r"^the loss became (nan|inf); try a smaller learning_rate$"):
+        getd.train(kb, out=tmp_path / "run", config=wild)
+
+
+def test_one_fact_can_be_learnt_from(tmp_path: Path) -> None:
+    kb = KnowledgeBase.from_facts({"train": [("r", "a", "b"), ("s", "a", "b", "c")]})
+    run = getd.train(kb, out=tmp_path / "run", config=config())
+    assert len(run.predict("r", ["a", "?"], include_known=True)) == 3
+
+
+def test_a_run_is_kept_unless_told(kb: KnowledgeBase, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    getd.train(kb, out=out, config=config(epochs=1))
+    with pytest.raises(RunError) as caught:
+        getd.train(kb, out=out, config=config(epochs=1))
+    assert (
+        str(caught.value) == f"{out} holds a run already; pass --resume to go on with it or --overwrite to start anew"
+    )
+    getd.train(kb, out=out, config=config(epochs=2), overwrite=True)
+    with pytest.raises(RunError) as caught:
+        getd.train(kb, out=out, config=config(learning_rate=0.5), resume=True)
+    assert str(caught.value) == f"{out} was begun with training.learning_rate = 0.01, found 0.5; begin another run"
+    other = KnowledgeBase.from_facts({"train": [("r", "a", "b")]})
+    with pytest.raises(RunError, match=r" was trained on other data than facts$"):
+        getd.train(other, out=out, resume=True)
+
+
+def test_a_folder_that_is_no_run_is_never_replaced(kb: KnowledgeBase, tmp_path: Path) -> None:
+    (tmp_path / "thesis.md").write_text("years of work")
+    with pytest.raises(RunError) as caught:
+        getd.train(kb, out=tmp_path, overwrite=True)
+    assert str(caught.value) == f"{tmp_path} is there and is no run; choose another place"
+    assert (tmp_path / "thesis.md").exists()
+
+
+def test_wrong_settings_are_refused_before_anything_is_written(kb: KnowledgeBase, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^no setting training.epoch; did you mean 'epochs'\?$"):
+        getd.train(kb, out=tmp_path / "run", epoch=3)
+    with pytest.raises(ConfigError, match=r"^no section 'modell' in a config; did you mean 'model'\?$"):
+        getd.train(kb, out=tmp_path / "run", config={"modell": {}})
+    with pytest.raises(ConfigError, match=r"relation_loss goes with the regime 1vsall"):
+        getd.train(kb, out=tmp_path / "run", regime="kvsall", relation_loss=1.0)
+    with pytest.raises(FactError, match=r"^facts has no train facts: it has test only$"):
+        getd.train(KnowledgeBase.from_facts({"test": [("r", "a", "b")]}), out=tmp_path / "run")
+    if not torch.cuda.is_available():
+        with pytest.raises(ConfigError, match=r"^training.device is cuda, but torch finds no GPU here$"):
+            getd.train(kb, out=tmp_path / "other", device="cuda")
+    assert not (tmp_path / "run").exists()
+
+
+def test_epochs_are_told_as_they_come(kb: KnowledgeBase, tmp_path: Path) -> None:
+    seen: list[Epoch] = []
+    getd.train(kb, out=tmp_path / "run", config=config(validate_every=2), watch=Watch(on_epoch=seen.append))
+    assert [epoch.epoch for epoch in seen] == [1, 2, 3, 4]
+    assert [epoch.valid_mrr is None for epoch in seen] == [True, False, True, False]
+    assert seen[0].facts == sum(len(facts) for facts in kb.split("train").values())
+
+
+def test_the_demo_is_far_above_its_floors(tmp_path: Path) -> None:
+    from getd.training.demo import sample_questions, train_demo
+
+    run = train_demo(tmp_path / "demo")
+    report = run.folder.read_json("report.json")
+    floor = max(found["mrr"] for found in report["floors"].values())
+    assert report["metrics"]["mrr"] >= floor + 0.10
+    known = run.kb.known("train", "valid")
+    right = [run.answer(question, 1, known=known)[0].name == answer for question, answer in sample_questions(run.kb)]
+    assert sum(right) >= 3
