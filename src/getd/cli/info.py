@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
 
 from getd.cli.flags import Arity, Escaped, Format, Json, MaxArity, OneArity, Relation, Seed
 from getd.cli.show import cell, console, download_progress, print_json, print_notices, print_table
 
 if TYPE_CHECKING:
+    from getd.facts.knowledge_base import KnowledgeBase
     from getd.facts.report import Report
 
 _SHOWN = 20  # relations in the table; --json has all
@@ -17,6 +20,9 @@ def info(
     data: str,
     /,
     *,
+    floors: Annotated[
+        bool, Parameter(help="How far counting gets: the floors of every evaluation.", negative="")
+    ] = False,
     format: Format = "auto",  # noqa: A002
     arity: Arity = None,
     max_arity: MaxArity = None,
@@ -50,10 +56,22 @@ def info(
         )
     report = describe(kb)
     print_notices(report.notices)
+    beside = _floors(kb) if floors else {}
     if json:
-        print_json(report.as_dict())
-    else:
-        _show(report)
+        print_json(report.as_dict() | ({"floors": beside} if floors else {}))
+        return
+    _show(report)
+    if floors:
+        keys = ("mrr", "hits_at_1", "hits_at_3", "hits_at_10")
+        rows = [[f"floor: {name}", *(found[key] for key in keys)] for name, found in beside.items()]
+        print_table("Floors, ranked on test, filtered", ["", "MRR", "Hits@1", "Hits@3", "Hits@10"], rows)
+
+
+def _floors(kb: KnowledgeBase) -> dict[str, Any]:
+    from getd.evaluation.report import evaluate_floors
+
+    kb.split("test")
+    return {name: found.as_dict() for name, found in evaluate_floors(kb).items()}
 
 
 def _show(report: Report) -> None:

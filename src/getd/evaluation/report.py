@@ -131,6 +131,12 @@ def evaluate(
     )
 
 
+def evaluate_floors(kb: KnowledgeBase, split: str = "test") -> dict[str, Metrics]:
+    """The floors alone, ranked on a split: what one has before any model."""
+    questions = _Questions(sample_facts(kb.split(split), None), kb.known(), "realistic", CHUNK, 0)
+    return {name: questions.measure(questions.rank(floor)) for name, floor in floor_models(kb).items()}
+
+
 def validation_mrr(
     model: ScoringModel,
     blocks: Blocks,

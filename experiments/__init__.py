@@ -1,0 +1,1 @@
+"""Results as measured, and how they are written down."""

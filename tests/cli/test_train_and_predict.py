@@ -1,0 +1,147 @@
+"""``getd train``, ``evaluate``, ``predict``, ``models`` and ``demo`` as a user sees them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from getd.cli.main import main
+from getd.settings import read_toml
+from getd.training.fit import full_config
+from tests.conftest import Result
+
+Getd = Callable[..., Result]
+QUICK = (
+    "--set",
+    "training.epochs=2",
+    "--set",
+    "training.threads=1",
+    "--set",
+    "model.entity_dim=8",
+    "--set",
+    "model.ring_ranks=4",
+)
+ROWS = sorted((Path(__file__).parents[2] / "src/getd/experiments/rows").rglob("*.toml"))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("cli") / "run"
+    assert main(["train", "demo", "--out", str(out), "--quiet", *QUICK]) == 0
+    return out
+
+
+def test_train_shows_epochs_and_a_report(getd: Getd, tmp_path: Path) -> None:
+    result = getd("train", "demo", "--out", tmp_path / "run", *QUICK)
+    assert result.code == 0
+    assert [line.split()[:2] for line in result.err.splitlines()] == [["epoch", "1"], ["epoch", "2"]]
+    assert "valid MRR" in result.err
+    assert "this model" in result.out
+    assert "floor: lookup" in result.out
+    assert (tmp_path / "run" / "curves.svg").read_text().startswith("<?xml")
+
+
+def test_train_json_is_one_object(getd: Getd, tmp_path: Path) -> None:
+    result = getd(
+        "train", "demo", "--out", tmp_path / "run", "--quiet", "--json", "--seed", 3, "--model", "n-cp", *QUICK[:4]
+    )
+    found = json.loads(result.out)
+    assert (found["epochs"], result.err) == (2, "")
+    assert set(found["report"]["floors"]) == {"frequency", "lookup"}
+    assert read_toml(tmp_path / "run" / "config.toml")["training"]["seed"] == 3
+
+
+def test_a_config_names_data_and_published_values(getd: Getd, tmp_path: Path) -> None:
+    path = tmp_path / "row.toml"
+    path.write_text('data = "demo"\n[model]\nname = "n-cp"\n[training]\nepochs = 1\n[published]\nmrr = 0.5\n')
+    result = getd("train", "--config", path, "--out", tmp_path / "run", "--quiet")
+    assert result.code == 0
+    assert "published" in result.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["train"], 2, "no data: name it after train, or as data = … in the config"),
+        (
+            ["train", "demo", "--model", "gted"],
+            2,
+            "no model 'gted'; did you mean 'getd'? (there are getd, n-cp, n-tucker)",
+        ),
+        (["train", "demo", "--set", "training.epoch=2"], 2, "no setting training.epoch; did you mean 'epochs'?"),
+        (["train", "demo", "--set", "epochs=2"], 2, "expected section.key=value, found 'epochs=2'"),
+        (["train", "demo", "--config", "nothing.toml"], 2, "cannot read nothing.toml: No such file or directory"),
+        (["evaluate", "nothing"], 1, "nothing is not a run: there is no config.toml in it"),
+    ],
+)
+def test_mistakes_are_one_line(getd: Getd, arguments: list[str], code: int, message: str) -> None:
+    result = getd(*arguments)
+    assert (result.code, result.err, result.out) == (code, f"{message}\n", "")
+
+
+def test_evaluate_json_has_what_is_promised(getd: Getd, run: Path) -> None:
+    found = json.loads(getd("evaluate", run, "--json").out)
+    assert {"protocol", "metrics", "floors", "by"} <= set(found)
+    assert {"mrr", "hits_at_1", "hits_at_3", "hits_at_10"} <= set(found["metrics"])
+    assert found["protocol"]["split"] == "test"
+
+
+@pytest.mark.parametrize("by", ["arity", "position", "relation", "seen"])
+def test_evaluate_shows_groups(getd: Getd, run: Path, by: str) -> None:
+    result = getd("evaluate", run, "--split", "valid", "--by", by, "--ties", "pessimistic", "--sample", 20)
+    assert (result.code, f"By {by}" in result.out) == (0, True)
+
+
+def test_predict_answers_by_position_by_role_and_for_relations(getd: Getd, run: Path) -> None:
+    found = json.loads(getd("predict", run, "born in", "Ada Hale", "?", "--top", 3, "--json").out)
+    assert found["question"] == ["born in", "Ada Hale", "?"]
+    assert [set(answer) for answer in found["answers"]] == [{"entity", "score", "probability", "known"}] * 3
+    by_role = json.loads(getd("predict", run, "born in", "city=?", "player=Ada Hale", "--top", 3, "--json").out)
+    assert by_role == found
+    relations = json.loads(getd("predict", run, "?", "Ada Hale", "Oxbow", "--json").out)
+    assert {answer["relation"] for answer in relations["answers"]} <= {"born in", "based in", "member of"}
+    assert "born in(Ada Hale, ?)" in getd("predict", run, "born in", "Ada Hale", "?").out
+
+
+def test_predict_answers_a_file(getd: Getd, run: Path, tmp_path: Path) -> None:
+    (tmp_path / "asked.txt").write_text("born in\tAda Hale\t?\nborn in\t?\tOxbow\n")
+    found = json.loads(getd("predict", run, "--questions", tmp_path / "asked.txt", "--json").out)
+    assert [record["question"][2] for record in found["answers"]] == ["?", "Oxbow"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ([], 2, "ask one question, or name a file with --questions"),
+        (["born in", "Ada Hale", "?", "--top", "0"], 2, "expected --top of 1 or more, found 0"),
+        (["born in", "Ada Hal", "?"], 1, "unknown entity 'Ada Hal'; did you mean 'Ada Hale'?"),
+    ],
+)
+def test_questions_that_are_none(getd: Getd, run: Path, arguments: list[str], code: int, message: str) -> None:
+    result = getd("predict", run, *arguments)
+    assert (result.code, result.err) == (code, f"{message}\n")
+
+
+def test_models_are_listed_with_their_settings(getd: Getd) -> None:
+    found = {record["name"]: record for record in json.loads(getd("models", "--json").out)["models"]}
+    assert list(found) == ["getd", "n-cp", "n-tucker", "frequency", "lookup"]
+    assert found["getd"]["settings"]["ring_ranks"] == 40
+    assert "model.ring_ranks" in getd("models").out
+
+
+@pytest.mark.parametrize("path", ROWS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_every_row_is_a_config_that_can_be_trained(path: Path) -> None:
+    tables = read_toml(path)
+    assert full_config(tables, None, {})["model"]["name"] == path.stem.split("-")[0]
+    assert f"getd train --config src/getd/experiments/rows/{path.parent.name}/{path.name}" in path.read_text()
+    assert set(tables["published"]) == {"mrr", "hits_at_1", "hits_at_3", "hits_at_10"}
+
+
+def test_info_shows_the_floors_on_request(getd: Getd) -> None:
+    found = json.loads(getd("info", "demo", "--floors", "--json").out)
+    assert 0 < found["floors"]["frequency"]["mrr"] < found["floors"]["lookup"]["mrr"] < 0.5
+    assert "floor: lookup" in getd("info", "demo", "--floors").out
+    assert "floors" not in json.loads(getd("info", "demo", "--json").out)
