@@ -12,6 +12,8 @@ from hypothesis import HealthCheck, settings
 
 from getd.cli.main import main
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests run side by side: a thread each, here and in what they start
+
 settings.register_profile("getd", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("getd")
 

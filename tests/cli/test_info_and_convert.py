@@ -61,7 +61,7 @@ def test_convert_keeps_every_fact_order_and_duplicate(getd: Getd, tmp_path: Path
 def test_a_single_file_is_split_into_a_folder_as_it_would_be_loaded(getd: Getd, tmp_path: Path) -> None:
     source = tmp_path / "facts.tsv"
     source.write_text("".join(f"r\ta{i % 9}\tb{i % 7}\n" for i in range(60)))
-    result = getd("convert", source, tmp_path / "split", "--seed", 3, "--json")
+    result = getd("convert", source, tmp_path / "split", "--split-seed", 3, "--json")
     assert json.loads(result.out)["facts"] == {"train.tsv": 50 - 2, "valid.tsv": 6, "test.tsv": 6}
     kb = package.load(source, seed=3)
     assert read_labels(tmp_path / "split" / "test.tsv").rows() == kb.decode(kb.split("test")[2])

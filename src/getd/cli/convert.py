@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from getd.cli.flags import Arity, Escaped, Format, Json, MaxArity, OneArity, Relation, Seed
+from getd.cli.flags import Json, Reading
 from getd.cli.show import download_progress, print_json, print_notices
 
 
@@ -20,13 +20,7 @@ def convert(
         Parameter(help="The form to write; else the ending of OUT tells, and a folder gets tsv."),
     ] = None,
     overwrite: Annotated[bool, Parameter(help="Replace what is at OUT.", negative="")] = False,
-    format: Format = "auto",  # noqa: A002
-    arity: Arity = None,
-    max_arity: MaxArity = None,
-    one_arity: OneArity = False,
-    escaped: Escaped = False,
-    relation: Relation = None,
-    seed: Seed = 0,
+    reading: Reading | None = None,
     json: Json = False,
 ) -> None:
     """Write a data set in another form: every fact in its order, none dropped.
@@ -41,20 +35,8 @@ def convert(
     from getd.facts.convert import convert as convert_facts
 
     with download_progress() as progress:
-        written = convert_facts(
-            data,
-            out,
-            to,
-            overwrite=overwrite,
-            progress=progress,
-            format=format,
-            arity=arity,
-            max_arity=max_arity,
-            one_arity=one_arity,
-            escaped=escaped,
-            relation=relation,
-            seed=seed,
-        )
+        options = (reading or Reading()).settings()
+        written = convert_facts(data, out, to, overwrite=overwrite, progress=progress, **options)
     print_notices(written.notices)
     if json:
         print_json({"out": out, "facts": written.facts})

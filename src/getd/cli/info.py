@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from getd.cli.flags import Arity, Escaped, Format, Json, MaxArity, OneArity, Relation, Seed
+from getd.cli.flags import Json, Reading
 from getd.cli.show import cell, console, download_progress, print_json, print_notices, print_table
 
 if TYPE_CHECKING:
@@ -23,13 +23,7 @@ def info(
     floors: Annotated[
         bool, Parameter(help="How far counting gets: the floors of every evaluation.", negative="")
     ] = False,
-    format: Format = "auto",  # noqa: A002
-    arity: Arity = None,
-    max_arity: MaxArity = None,
-    one_arity: OneArity = False,
-    escaped: Escaped = False,
-    relation: Relation = None,
-    seed: Seed = 0,
+    reading: Reading | None = None,
     json: Json = False,
 ) -> None:
     """Report what a data set holds: counts per split, arity, relation and role, duplicates, unseen entities, leakage.
@@ -43,17 +37,7 @@ def info(
     from getd.facts.report import describe
 
     with download_progress() as progress:
-        kb = load(
-            data,
-            progress=progress,
-            format=format,
-            arity=arity,
-            max_arity=max_arity,
-            one_arity=one_arity,
-            escaped=escaped,
-            relation=relation,
-            seed=seed,
-        )
+        kb = load(data, progress=progress, **(reading or Reading()).settings())
     report = describe(kb)
     print_notices(report.notices)
     beside = _floors(kb) if floors else {}

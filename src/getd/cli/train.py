@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from getd.cli.flags import Arity, Escaped, Format, Json, MaxArity, OneArity, Relation
+from getd.cli.flags import Json, Reading
 from getd.cli.show import download_progress, print_json, print_notices, print_table, training_progress
 from getd.errors import ConfigError
 
@@ -31,12 +31,7 @@ def train(
     resume: Annotated[bool, Parameter(help="Go on with the run that is there.", negative="")] = False,
     overwrite: Annotated[bool, Parameter(help="Start anew where there is a run.", negative="")] = False,
     quiet: Annotated[bool, Parameter(help="No progress.", negative="")] = False,
-    format: Format = "auto",  # noqa: A002
-    arity: Arity = None,
-    max_arity: MaxArity = None,
-    one_arity: OneArity = False,
-    escaped: Escaped = False,
-    relation: Relation = None,
+    reading: Reading | None = None,
     json: Json = False,
 ) -> None:
     """Train a model and leave a run folder, which evaluate and predict read.
@@ -58,10 +53,9 @@ def train(
     if not resume:
         full_config(tables, model, {})  # a mistake shows before anything is read
     data = data or tables.get("data")
-    reading = {"format": format, "arity": arity, "max_arity": max_arity, "one_arity": one_arity, "escaped": escaped}
     if data is not None:
         with download_progress() as progress:
-            kb = load(data, progress=progress, relation=relation, **reading)
+            kb = load(data, progress=progress, **(reading or Reading()).settings())
     elif resume and out:
         kb = RunFolder(out).read_knowledge_base()
     else:

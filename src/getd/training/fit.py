@@ -147,11 +147,10 @@ def _finish(kb: KnowledgeBase, folder: RunFolder, tables: Mapping[str, Any], wat
             raise Interrupted(f"go on with: getd train --resume --out {folder.path}") from None
     folder.write_weights(model.state_dict())
     run = open_run(folder.path)
-    if "test" in kb.splits:
-        report = run.evaluate("test").as_dict()
-        folder.write_json(
-            "report.json", report | {"best_epoch": trainer.progress.best_epoch, "valid_mrr": trainer.progress.best_mrr}
-        )
+    if "test" in kb.splits:  # the one time
+        progress = trainer.progress
+        chosen = {"best_epoch": progress.best_epoch, "valid_mrr": progress.best_mrr} if progress.best_epoch else {}
+        folder.write_json("report.json", run.evaluate("test").as_dict() | chosen)
     return run
 
 
