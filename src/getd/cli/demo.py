@@ -22,9 +22,9 @@ def demo(
     json: Json = False,
 ) -> None:
     """Train on the built-in demo, show metrics beside the floors and five predictions; under a minute on two cores."""
-    from getd.training.demo import sample_questions, train_demo
+    from getd.training.demo import DEMO_CONFIG, sample_questions, train_demo
 
-    with training_progress(quiet) as watch:
+    with training_progress(quiet, DEMO_CONFIG["training"]["epochs"]) as watch:
         run = train_demo(out, watch)
     show_training(run, run.kb, json)
     if json:

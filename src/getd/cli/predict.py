@@ -24,7 +24,7 @@ def predict(
     top: Annotated[int, Parameter(help="How many answers.")] = 10,
     include_known: Annotated[bool, Parameter(help="Show answers that the data has already, too.", negative="")] = False,
     questions: Annotated[
-        Path | None, Parameter(help="A file of questions, one a line, as facts in plain text.")
+        Path | None, Parameter(help="A file of questions, in any form that facts are read from.")
     ] = None,
     json: Json = False,
 ) -> None:

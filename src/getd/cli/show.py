@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.progress import (
     BarColumn,
     DownloadColumn,
-    MofNCompleteColumn,
     Progress,
+    TaskProgressColumn,
     TextColumn,
     TimeRemainingColumn,
     TransferSpeedColumn,
@@ -46,12 +46,13 @@ def print_json(value: Any) -> None:
 
 def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[object]], left: int = 1) -> None:
     """A table; the first ``left`` columns are text, the others numbers."""
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for place, name in enumerate(header):
         table.add_column(name, justify="left" if place < left else "right", overflow="fold")
     for row in rows:
         table.add_row(*(cell(value) for value in row))
     out = console()
+    out.print(title, style="bold", soft_wrap=True)
     out.print(table)
     out.print()
 
@@ -74,26 +75,26 @@ def print_notices(notices: Iterable[str]) -> None:
 
 
 @contextmanager
-def training_progress(quiet: bool) -> Iterator[Watch]:
+def training_progress(quiet: bool, epochs: int) -> Iterator[Watch]:
     """Epoch, loss, validation MRR, speed and time left: a live bar on a terminal, a line per epoch elsewhere."""
     from getd.training.train import Epoch, Watch
 
     is_live = sys.stderr.isatty() and not quiet
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), disable=not is_live) as bars:
-        task = bars.add_task("epoch 1", total=None)
-        last = "epoch 1"
+        task = bars.add_task(f"epoch 1 of {epochs}", total=None)
+        last = ""
 
         def on_batch(epoch: int, done: int, total: int) -> None:
-            bars.update(task, description=last if done else f"epoch {epoch}", completed=done, total=total)
+            description = f"epoch {epoch} of {epochs}{last}"
+            bars.update(task, description=description, completed=(epoch - 1) * total + done, total=epochs * total)
 
         def on_epoch(epoch: Epoch) -> None:
             nonlocal last
             valid = "" if epoch.valid_mrr is None else f"  valid MRR {epoch.valid_mrr:.4f}"
-            text = f"epoch {epoch.epoch}  loss {epoch.loss:.4f}{valid}  {epoch.facts / epoch.seconds:,.0f} facts/s"
-            last = f"epoch {epoch.epoch + 1}  after {text}"
+            last = f"  loss {epoch.loss:.4f}{valid}  {epoch.facts / epoch.seconds:,.0f} facts/s"
             if not quiet and not is_live:
-                print(text, file=sys.stderr, flush=True)
+                print(f"epoch {epoch.epoch}{last}", file=sys.stderr, flush=True)
 
         yield Watch(on_batch, on_epoch)
 

@@ -50,9 +50,10 @@ def train(
     tables = override(read_toml(config) if config else {}, set or [])
     if seed is not None:
         tables = override(tables, [f"training.seed={seed}"])
-    if not resume:
-        full_config(tables, model, {})  # a mistake shows before anything is read
+    checked = full_config(tables, model, {})  # a mistake shows before anything is read
     data = data or tables.get("data")
+    if data is not None:
+        tables["data"] = data  # so that the run's config.toml can be trained from
     if data is not None:
         with download_progress() as progress:
             kb = load(data, progress=progress, **(reading or Reading()).settings())
@@ -61,7 +62,11 @@ def train(
     else:
         raise ConfigError("no data: name it after train, or as data = … in the config")
     print_notices(kb.notices)
-    with training_progress(quiet) as watch:
+    if resume and out and RunFolder(out).exists():
+        checked["training"] |= {"epochs": RunFolder(out).read_config()["training"]["epochs"]} | tables.get(
+            "training", {}
+        )
+    with training_progress(quiet, checked["training"]["epochs"]) as watch:
         run = train_model(kb, model, out, config=tables, resume=resume, overwrite=overwrite, watch=watch)
     show_training(run, kb, json)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -41,6 +42,10 @@ def atomic_path(target: Path, replace: bool = True) -> Iterator[Path]:
 
 
 def _move(new: Path, target: Path, room: Path) -> None:
+    if new.is_file():  # some libraries write files that only their owner can read
+        mask = os.umask(0)
+        os.umask(mask)
+        new.chmod(0o666 & ~mask)
     if target.is_dir() and not target.is_symlink():  # a folder cannot be renamed onto a full one
         target.rename(room / "old")
         try:

@@ -20,7 +20,7 @@ from getd.algebra.reshape import check_reshape, reshaped_environment, reshaped_e
 from getd.algebra.ring import expand_ranks
 from getd.errors import ShapeError
 from getd.models.base import DotProductModel, check_arity
-from getd.models.inputs import NormDropout, embedding
+from getd.models.inputs import Norms, embedding, norms_by_arity
 from getd.models.settings import TensorModelSettings
 
 
@@ -50,13 +50,10 @@ class GETD(DotProductModel):
         self.entity = embedding(n_entities, d_e, settings.initial_scale, generator)
         self.relation = embedding(n_relations, d_r, settings.initial_scale, generator)
         self.rings = nn.ModuleDict({str(n): self._ring(n, settings, generator) for n in self.arities})
-        self.entity_input = NormDropout(d_e, settings.batch_norm, settings.entity_dropout)
-        self.relation_input = NormDropout(d_r, settings.batch_norm, settings.relation_dropout)
-        self.query_output = NormDropout(d_e, settings.batch_norm, settings.query_dropout)
-        self.relation_output = NormDropout(d_r, settings.batch_norm, settings.query_dropout)
+        self.norms = norms_by_arity(self.arities, d_r, settings)
 
     def _ring(self, arity: int, settings: GETDSettings, generator: torch.Generator | None) -> nn.ParameterList:
-        """Cores scaled so that a product with vectors of unit entries has unit entries."""
+        """Cores scaled so that the score of vectors with unit entries is about one, whatever ranks and arity."""
         if settings.ring_shape is not None and len(self.arities) > 1:
             raise ShapeError("ring_shape is for facts of one arity; leave it out for mixed arities")
         shape = settings.ring_shape or self.dims[arity]
@@ -66,32 +63,32 @@ class GETD(DotProductModel):
         return nn.ParameterList([torch.randn(a, n, b, generator=generator) / (n * a) ** 0.5 for a, n, b in sizes])
 
     def query(self, relation: Tensor, entities: Tensor, position: int) -> Tensor:
-        n = check_arity(self.arities, entities)
+        n, norms = self._arity(entities)
         given = [j for j in range(n) if j != position]
-        r = self.relation_input(self.relation(relation))  # (b, d_r)
-        e = self.entity_input(self.entity(entities[:, given]))  # (b, n - 1, d_e)
+        r = norms.relation(self.relation(relation))  # (b, d_r)
+        e = norms.entity(self.entity(entities[:, given]))  # (b, n - 1, d_e)
         vectors: list[Tensor | None] = [r, *[None] * n]
         for place, j in enumerate(given):
             vectors[j + 1] = e[:, place]
         q = reshaped_environment(self._cores(n), self.dims[n], vectors, position + 1)
-        query: Tensor = self.query_output(q)
+        query: Tensor = norms.query(q)
         return query
 
     def queries(self, relation: Tensor, entities: Tensor) -> Tensor:
-        n = check_arity(self.arities, entities)
-        r = self.relation_input(self.relation(relation))  # (b, d_r)
-        e = self.entity_input(self.entity(entities))  # (b, n, d_e)
+        n, norms = self._arity(entities)
+        r = norms.relation(self.relation(relation))  # (b, d_r)
+        e = norms.entity(self.entity(entities))  # (b, n, d_e)
         q = reshaped_environments(self._cores(n), self.dims[n], [r, *e.unbind(1)], range(1, n + 1))
-        queries: Tensor = self.query_output(torch.stack(q, dim=1))  # (b, n, d_e)
+        queries: Tensor = norms.query(torch.stack(q, dim=1))  # (b, n, d_e)
         return queries
 
     def candidates(self, position: int) -> Tensor:
         return self.entity.weight
 
     def relation_query(self, entities: Tensor) -> Tensor:
-        n = check_arity(self.arities, entities)
-        e = self.entity_input(self.entity(entities))
-        query: Tensor = self.relation_output(
+        n, norms = self._arity(entities)
+        e = norms.entity(self.entity(entities))
+        query: Tensor = norms.relation_query(
             reshaped_environment(self._cores(n), self.dims[n], [None, *e.unbind(1)], 0)
         )
         return query
@@ -106,3 +103,9 @@ class GETD(DotProductModel):
         ring = self.rings[str(arity)]
         assert isinstance(ring, nn.ParameterList)
         return list(ring)
+
+    def _arity(self, entities: Tensor) -> tuple[int, Norms]:
+        n = check_arity(self.arities, entities)
+        norms = self.norms[str(n)]
+        assert isinstance(norms, Norms)
+        return n, norms

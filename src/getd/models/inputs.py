@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
+
+from getd.models.settings import TensorModelSettings
 
 
 class NormDropout(nn.Module):
@@ -28,6 +32,27 @@ class NormDropout(nn.Module):
             )
         normed: Tensor = norm(rows)
         return normed
+
+
+class Norms(nn.Module):
+    """What a model does to relations, given entities, queries and relation queries of facts of one arity.
+
+    Each arity has its own: its facts hold other entities, and its ring or core gives queries of another scale, so one
+    running mean over all would fit none of them.
+    """
+
+    def __init__(self, relation_dim: int, settings: TensorModelSettings) -> None:
+        super().__init__()
+        d_e, norm = settings.entity_dim, settings.batch_norm
+        self.relation = NormDropout(relation_dim, norm, settings.relation_dropout)
+        self.entity = NormDropout(d_e, norm, settings.entity_dropout)
+        self.query = NormDropout(d_e, norm, settings.query_dropout)
+        self.relation_query = NormDropout(relation_dim, norm, settings.query_dropout)
+
+
+def norms_by_arity(arities: Sequence[int], relation_dim: int, settings: TensorModelSettings) -> nn.ModuleDict:
+    """:class:`Norms` for each arity, by its number as text."""
+    return nn.ModuleDict({str(arity): Norms(relation_dim, settings) for arity in arities})
 
 
 def embedding(n: int, dim: int, scale: float, generator: torch.Generator | None) -> nn.Embedding:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from getd.algebra.cp import cp_environments
 from getd.models.base import DotProductModel, check_arity
-from getd.models.inputs import NormDropout, embedding
+from getd.models.inputs import Norms, embedding, norms_by_arity
 from getd.models.settings import TensorModelSettings
 
 
@@ -37,25 +37,23 @@ class NCP(DotProductModel):
         d, scale = settings.entity_dim, settings.initial_scale
         self.entity = nn.ModuleList([embedding(n_entities, d, scale, generator) for _ in range(max(self.arities))])
         self.relation = embedding(n_relations, d, scale, generator)
-        self.entity_input = NormDropout(d, settings.batch_norm, settings.entity_dropout)
-        self.relation_input = NormDropout(d, settings.batch_norm, settings.relation_dropout)
-        self.query_output = NormDropout(d, settings.batch_norm, settings.query_dropout)
-        self.relation_output = NormDropout(d, settings.batch_norm, settings.query_dropout)
+        self.norms = norms_by_arity(self.arities, d, settings)
 
     def query(self, relation: Tensor, entities: Tensor, position: int) -> Tensor:
-        given = [j for j in range(check_arity(self.arities, entities)) if j != position]
-        q = self.relation_input(self.relation(relation))  # (b, d)
+        n, norms = self._arity(entities)
+        given = [j for j in range(n) if j != position]
+        q = norms.relation(self.relation(relation))  # (b, d)
         if given:
-            q = q * self.entity_input(self._vectors(entities, given)).prod(dim=1)
-        query: Tensor = self.query_output(q)
+            q = q * norms.entity(self._vectors(entities, given)).prod(dim=1)
+        query: Tensor = norms.query(q)
         return query
 
     def queries(self, relation: Tensor, entities: Tensor) -> Tensor:
-        n = check_arity(self.arities, entities)
-        r = self.relation_input(self.relation(relation))  # (b, d)
-        e = self.entity_input(self._vectors(entities, range(n)))  # (b, n, d)
+        n, norms = self._arity(entities)
+        r = norms.relation(self.relation(relation))  # (b, d)
+        e = norms.entity(self._vectors(entities, range(n)))  # (b, n, d)
         q = cp_environments([r, *e.unbind(1)], range(1, n + 1))
-        queries: Tensor = self.query_output(torch.stack(q, dim=1))
+        queries: Tensor = norms.query(torch.stack(q, dim=1))
         return queries
 
     def candidates(self, position: int) -> Tensor:
@@ -63,8 +61,8 @@ class NCP(DotProductModel):
         return table
 
     def relation_query(self, entities: Tensor) -> Tensor:
-        n = check_arity(self.arities, entities)
-        query: Tensor = self.relation_output(self.entity_input(self._vectors(entities, range(n))).prod(dim=1))
+        n, norms = self._arity(entities)
+        query: Tensor = norms.relation_query(norms.entity(self._vectors(entities, range(n))).prod(dim=1))
         return query
 
     def relation_candidates(self) -> Tensor:
@@ -75,3 +73,9 @@ class NCP(DotProductModel):
 
     def _vectors(self, entities: Tensor, positions: Sequence[int]) -> Tensor:
         return torch.stack([self.entity[j](entities[:, j]) for j in positions], dim=1)
+
+    def _arity(self, entities: Tensor) -> tuple[int, Norms]:
+        n = check_arity(self.arities, entities)
+        norms = self.norms[str(n)]
+        assert isinstance(norms, Norms)
+        return n, norms

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from getd.algebra.tucker import tucker_environment, tucker_environments
 from getd.errors import ShapeError
 from getd.models.base import DotProductModel, check_arity
-from getd.models.inputs import NormDropout, embedding
+from getd.models.inputs import Norms, embedding, norms_by_arity
 from getd.models.settings import TensorModelSettings
 
 MAX_CORE = 2**28  # numbers; a larger core is a mistake
@@ -54,36 +54,33 @@ class NTuckER(DotProductModel):
             n: torch.randn(d_r, *[d_e] * n, generator=generator) / (d_r * d_e ** (n - 1)) ** 0.5 for n in self.arities
         }
         self.cores = nn.ParameterDict({str(n): nn.Parameter(core) for n, core in cores.items()})
-        self.entity_input = NormDropout(d_e, settings.batch_norm, settings.entity_dropout)
-        self.relation_input = NormDropout(d_r, settings.batch_norm, settings.relation_dropout)
-        self.query_output = NormDropout(d_e, settings.batch_norm, settings.query_dropout)
-        self.relation_output = NormDropout(d_r, settings.batch_norm, settings.query_dropout)
+        self.norms = norms_by_arity(self.arities, d_r, settings)
 
     def query(self, relation: Tensor, entities: Tensor, position: int) -> Tensor:
-        n = check_arity(self.arities, entities)
+        n, norms = self._arity(entities)
         given = [j for j in range(n) if j != position]
-        e = self.entity_input(self.entity(entities[:, given]))  # (b, n - 1, d_e)
-        vectors: list[Tensor | None] = [self.relation_input(self.relation(relation)), *[None] * n]
+        e = norms.entity(self.entity(entities[:, given]))  # (b, n - 1, d_e)
+        vectors: list[Tensor | None] = [norms.relation(self.relation(relation)), *[None] * n]
         for place, j in enumerate(given):
             vectors[j + 1] = e[:, place]
-        query: Tensor = self.query_output(tucker_environment(self.cores[str(n)], vectors, position + 1))
+        query: Tensor = norms.query(tucker_environment(self.cores[str(n)], vectors, position + 1))
         return query
 
     def queries(self, relation: Tensor, entities: Tensor) -> Tensor:
-        n = check_arity(self.arities, entities)
-        r = self.relation_input(self.relation(relation))  # (b, d_r)
-        e = self.entity_input(self.entity(entities))  # (b, n, d_e)
+        n, norms = self._arity(entities)
+        r = norms.relation(self.relation(relation))  # (b, d_r)
+        e = norms.entity(self.entity(entities))  # (b, n, d_e)
         q = tucker_environments(self.cores[str(n)], [r, *e.unbind(1)], range(1, n + 1))
-        queries: Tensor = self.query_output(torch.stack(q, dim=1))
+        queries: Tensor = norms.query(torch.stack(q, dim=1))
         return queries
 
     def candidates(self, position: int) -> Tensor:
         return self.entity.weight
 
     def relation_query(self, entities: Tensor) -> Tensor:
-        n = check_arity(self.arities, entities)
-        e = self.entity_input(self.entity(entities))
-        query: Tensor = self.relation_output(tucker_environment(self.cores[str(n)], [None, *e.unbind(1)], 0))
+        n, norms = self._arity(entities)
+        e = norms.entity(self.entity(entities))
+        query: Tensor = norms.relation_query(tucker_environment(self.cores[str(n)], [None, *e.unbind(1)], 0))
         return query
 
     def relation_candidates(self) -> Tensor:
@@ -91,3 +88,9 @@ class NTuckER(DotProductModel):
 
     def factors(self, relation: Tensor, entities: Tensor) -> list[Tensor]:
         return [self.relation(relation), *self.entity(entities).unbind(1)]
+
+    def _arity(self, entities: Tensor) -> tuple[int, Norms]:
+        n = check_arity(self.arities, entities)
+        norms = self.norms[str(n)]
+        assert isinstance(norms, Norms)
+        return n, norms

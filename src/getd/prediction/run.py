@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from getd.errors import RunError
 from getd.evaluation.report import Evaluation, evaluate
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.known import KnownAnswers
@@ -86,9 +87,18 @@ def open_run(path: str | Path) -> Run:
     folder = RunFolder(Path(path))
     kb, config = folder.read_knowledge_base(), folder.read_config()
     model = build_model(config["model"], folder.read_json("model.json"))
-    model.load_state_dict(folder.read_weights())
+    fill(model, folder.read_weights(), folder.path / "weights.safetensors")
     model.eval()
     return Run(folder, kb, model)
+
+
+def fill(model: DotProductModel, weights: Mapping[str, torch.Tensor], path: Path) -> None:
+    """Give a model the weights of a file; weights of another model are refused."""
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        wrong = " ".join(str(error).split()[:24])
+        raise RunError(f"{path}: expected the weights of this model, found others ({wrong} …)") from None
 
 
 def build_model(

@@ -103,18 +103,23 @@ class KvsAll:
         labels = torch.zeros_like(scores)
         labels[torch.tensor(answers.rows), torch.tensor(answers.values)] = 1
         loss = multi_answer_loss(scores, labels, self._settings.kvsall_loss, self._settings.label_smoothing)
-        return loss + regulariser(model, relation, entities, self._settings)
+        return loss + regulariser(model, relation, entities, self._settings, position)
 
 
 Regime = OneVsAll | KvsAll
 REGIMES: dict[str, type[OneVsAll] | type[KvsAll]] = {"1vsall": OneVsAll, "kvsall": KvsAll}
 
 
-def regulariser(model: DotProductModel, relation: Tensor, entities: Tensor, settings: TrainSettings) -> Tensor:
-    """N3: the cubes of the embeddings, summed over dimensions, averaged over facts."""
+def regulariser(
+    model: DotProductModel, relation: Tensor, entities: Tensor, settings: TrainSettings, position: int | None = None
+) -> Tensor:
+    """N3: the cubes of the embeddings, summed over dimensions, averaged over facts; an open position takes no part."""
     if not settings.n3:
         return torch.zeros((), device=relation.device)
-    cubes = [(factor.abs() ** 3).sum() for factor in model.factors(relation, entities)]
+    factors = model.factors(relation, entities)
+    cubes = [
+        (factor.abs() ** 3).sum() for place, factor in enumerate(factors) if position is None or place != position + 1
+    ]
     return settings.n3 * torch.stack(cubes).sum() / len(relation)
 
 

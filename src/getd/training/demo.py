@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from getd.prediction.run import Run
 from getd.training.fit import train
 from getd.training.train import Watch
 
-DEMO_CONFIG = {
+DEMO_CONFIG: dict[str, Any] = {
     "data": "demo",
     "model": {"name": "getd", "entity_dim": 32, "ring_ranks": 12, "entity_dropout": 0.2, "query_dropout": 0.2},
     "training": {"epochs": 40, "learning_rate": 0.01, "patience": 10},

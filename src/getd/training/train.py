@@ -15,6 +15,7 @@ import torch
 
 from getd.errors import NonFiniteScores
 from getd.models.base import DotProductModel
+from getd.prediction.run import fill
 from getd.training.batches import Batch, Regime, shuffled_batches
 from getd.training.checkpoint import (
     Progress,
@@ -43,7 +44,7 @@ class Epoch:
 class Watch:
     """How the loop talks to the outside."""
 
-    on_batch: Callable[[int, int, int], None] = lambda epoch, done, total: None
+    on_batch: Callable[[int, int, int], None] = lambda epoch, done, total: None  # batches of the epoch
     on_epoch: Callable[[Epoch], None] = lambda epoch: None
     should_stop: Callable[[], bool] = lambda: False  # asked after every batch: an interrupt
 
@@ -133,7 +134,7 @@ class Trainer:
 
     @torch.no_grad()
     def _follow(self) -> None:
-        """The moving average takes a step; it starts as a plain mean, so that early weights do not linger."""
+        """The moving average takes a step; a short one at first, so that the first weights do not linger."""
         decay = min(self.settings.ema, (1 + self.progress.steps) / (10 + self.progress.steps))
         for name, tensor in self.model.state_dict().items():
             if tensor.is_floating_point():
@@ -176,7 +177,7 @@ class Trainer:
     def resume(self, path: Path) -> dict[str, Any]:
         """Go on from a checkpoint; returns the settings it was written with."""
         self.progress, parts, settings = load_checkpoint(path)
-        self.model.load_state_dict(parts["model"])
+        fill(self.model, parts["model"], path)
         self.average, self.best = parts.get("average", {}), parts.get("best", {})
         restore_optimizer(self.optimizer, parts.get("optimizer", {}))
         torch.set_rng_state(parts["random"]["torch"])
