@@ -17,7 +17,7 @@ import torch
 from safetensors.torch import load_file
 
 import getd
-from getd.errors import ConfigError, FactError, NonFiniteScores, RunError
+from getd.errors import ConfigError, FactError, NonFiniteScores, RunError, ShapeError
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.runs.folder import RunFolder
 from getd.training.batches import shuffled_batches
@@ -235,11 +235,13 @@ def test_wrong_settings_are_refused_before_anything_is_written(kb: KnowledgeBase
         getd.train(kb, out=tmp_path / "run", config={"modell": {}})
     with pytest.raises(ConfigError, match=r"relation_loss goes with the regime 1vsall"):
         getd.train(kb, out=tmp_path / "run", regime="kvsall", relation_loss=1.0)
+    with pytest.raises(ShapeError, match=r"^ring_shape is for facts of one arity; leave it out for mixed arities$"):
+        getd.train(kb, out=tmp_path / "run", config={"model": {"ring_shape": [5, 5]}})
     with pytest.raises(FactError, match=r"^facts has no train facts: it has test only$"):
         getd.train(KnowledgeBase.from_facts({"test": [("r", "a", "b")]}), out=tmp_path / "run")
     if not torch.cuda.is_available():
         with pytest.raises(ConfigError, match=r"^training.device is cuda, but torch finds no GPU here$"):
-            getd.train(kb, out=tmp_path / "other", device="cuda")
+            getd.train(kb, out=tmp_path / "run", device="cuda")
     assert not (tmp_path / "run").exists()
 
 

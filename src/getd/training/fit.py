@@ -72,6 +72,9 @@ def train(
         folder.write_config(tables)
         return _finish(kb, folder, tables, watch)
     kb.split("train")
+    _device(build(TrainSettings, tables["training"]))
+    with torch.device("meta"):  # sizes that do not fit are refused before anything is written
+        build_model(tables["model"], sizes(kb))
     _begin(kb, folder, tables)
     return _finish(kb, folder, tables, watch)
 
@@ -90,15 +93,18 @@ def full_config(config: Mapping[str, Any], model: str | None, training: Mapping[
     return {**extra, "model": {"name": name, **settings.model_dump()}, "training": chosen.model_dump()}
 
 
+def sizes(kb: KnowledgeBase) -> dict[str, Any]:
+    """What a model must know of a knowledge base."""
+    return {"n_entities": kb.n_entities, "n_relations": kb.n_relations, "arities": list(kb.arities)}
+
+
 def _begin(kb: KnowledgeBase, folder: RunFolder, tables: Mapping[str, Any]) -> None:
     """The files that are there before the first epoch, all at once."""
     with atomic_path(folder.path) as temporary:
         temporary.mkdir()
         new = RunFolder(temporary)
         new.write_config(tables)
-        new.write_json(
-            "model.json", {"n_entities": kb.n_entities, "n_relations": kb.n_relations, "arities": list(kb.arities)}
-        )
+        new.write_json("model.json", sizes(kb))
         new.write_json("environment.json", environment())
         new.write_knowledge_base(kb)
         (temporary / "checkpoint").mkdir()
@@ -114,14 +120,10 @@ def _same_settings(
         given["model"]["name"] = model
     for section, values in given.items():
         for key, value in values.items():
-            kept = before[section].get(key)
-            if (list(value) if isinstance(value, tuple) else value) != kept and (section, key) != (
-                "training",
-                "epochs",
-            ):
-                raise RunError(
-                    f"{folder.path} was begun with {section}.{key} = {kept}, found {value}; begin another run"
-                )
+            kept, name = before[section].get(key), f"{section}.{key}"
+            agrees = kept == (list(value) if isinstance(value, tuple) else value)
+            if not agrees and name != "training.epochs":
+                raise RunError(f"{folder.path} was begun with {name} = {kept}, found {value}; begin another run")
     merged = {section: {**before[section], **given[section]} for section in given}
     return full_config({**before, **merged}, None, {})
 
