@@ -42,5 +42,10 @@ def evaluate(
     show_report(found)
     if by:
         keys = ("questions", "mrr", "hits_at_1", "hits_at_3", "hits_at_10")
-        rows = [[name, *(group[key] for key in keys)] for name, group in found["by"][by].items()]
-        print_table(f"By {by}", [by, "questions", "MRR", "Hits@1", "Hits@3", "Hits@10"], rows)
+        floors = list(found["floors"])
+        rows = [
+            [name, *(group[key] for key in keys), *(group["floors"][floor] for floor in floors)]
+            for name, group in found["by"][by].items()
+        ]
+        header = [by, "questions", "MRR", "Hits@1", "Hits@3", "Hits@10", *(f"MRR of {floor}" for floor in floors)]
+        print_table(f"By {by}", header, rows)

@@ -29,6 +29,7 @@ class Evaluation:
     metrics: Metrics
     floors: Mapping[str, Metrics]  # frequency and lookup on the same questions
     by: Mapping[str, Mapping[str, Metrics]]  # grouping, then group
+    floors_by: Mapping[str, Mapping[str, Mapping[str, float]]]  # the MRR of each floor, by grouping and group
 
     @property
     def mrr(self) -> float:
@@ -77,7 +78,10 @@ class Evaluation:
             "metrics": self.metrics.as_dict(),
             "floors": {name: metrics.as_dict() for name, metrics in self.floors.items()},
             "by": {
-                grouping: {group: metrics.as_dict() for group, metrics in groups.items()}
+                grouping: {
+                    group: metrics.as_dict() | {"floors": dict(self.floors_by[grouping][group])}
+                    for group, metrics in groups.items()
+                }
                 for grouping, groups in self.by.items()
             },
         }
@@ -113,7 +117,8 @@ def evaluate(
     blocks = sample_facts(kb.split(split), sample, seed)
     questions = _Questions(blocks, kb.known(), ties, chunk, seed)
     ranks = questions.rank(model)
-    beside = floor_models(kb, trained_on) if floors else {}
+    beside = {name: questions.rank(floor) for name, floor in floor_models(kb, trained_on).items()} if floors else {}
+    groups = {grouping: _labels(grouping, blocks, kb, trained_on) for grouping in by}
     return Evaluation(
         protocol={
             "split": split,
@@ -126,8 +131,9 @@ def evaluate(
             "questions": len(ranks.rank),
         },
         metrics=questions.measure(ranks),
-        floors={name: questions.measure(questions.rank(floor)) for name, floor in beside.items()},
-        by={grouping: questions.measure_groups(ranks, _labels(grouping, blocks, kb, trained_on)) for grouping in by},
+        floors={name: questions.measure(floor) for name, floor in beside.items()},
+        by={grouping: questions.measure_groups(ranks, labels) for grouping, labels in groups.items()},
+        floors_by={grouping: _floors_of_groups(beside, labels) for grouping, labels in groups.items()},
     )
 
 
@@ -212,6 +218,16 @@ class _Questions:
     def measure_groups(self, ranks: Ranks, labels: tuple[Ids, Mapping[int, str]]) -> dict[str, Metrics]:
         numbers, names = labels
         return {names[number]: self.measure(ranks, numbers == number) for number in np.unique(numbers).tolist()}
+
+
+def _floors_of_groups(
+    floors: Mapping[str, Ranks], labels: tuple[Ids, Mapping[int, str]]
+) -> dict[str, dict[str, float]]:
+    numbers, names = labels
+    return {
+        names[n]: {name: mean_reciprocal_rank(ranks.rank[numbers == n]) for name, ranks in floors.items()}
+        for n in np.unique(numbers).tolist()
+    }
 
 
 def _labels(
