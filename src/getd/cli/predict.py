@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from getd.cli.flags import Json
-from getd.cli.show import print_json, print_table
+from getd.cli.show import print_json, print_notices, print_table
 from getd.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ def predict(
     else:
         relation, *entities = question
         asked = [parse_question(opened.kb, relation, _roles(entities, opened.kb.entities))]
+    if any(one.position is None for one in asked) and not opened.folder.read_config()["training"].get("relation_loss"):
+        print_notices(["this run was trained without relation_loss, so it has not learnt to rank relations"])
     answered = [(one, opened.answer(one, top, include_known)) for one in asked]
     if json:
         records = [_record(one, answers) for one, answers in answered]
