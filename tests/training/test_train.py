@@ -21,6 +21,7 @@ from getd.errors import ConfigError, FactError, NonFiniteScores, RunError, Shape
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.runs.folder import RunFolder
 from getd.training.batches import shuffled_batches
+from getd.training.demo import sample_questions, train_demo
 from getd.training.train import Epoch, Interrupted, Watch
 
 SMALL = {"entity_dim": 6, "ring_ranks": 3, "entity_dropout": 0.1, "query_dropout": 0.1}
@@ -104,9 +105,9 @@ def test_kill_at_ten_random_moments_then_resume_gives_the_same_weights(kb: Knowl
     path.write_text(
         'data = "demo"\n[model]\nname = "getd"\nentity_dim = 6\nring_ranks = 3\n'
         "entity_dropout = 0.1\nquery_dropout = 0.1\n"
-        "[training]\nepochs = 12\nbatch_size = 256\nlearning_rate = 0.01\nthreads = 1\nema = 0.9\n"
+        "[training]\nepochs = 60\nbatch_size = 64\nlearning_rate = 0.01\nthreads = 1\nema = 0.9\npatience = 1000\n"
     )
-    run, chance = RunFolder(tmp_path / "killed"), random.Random(0)
+    run, chance, lengths = RunFolder(tmp_path / "killed"), random.Random(0), []
     command = [
         sys.executable,
         "-m",
@@ -120,16 +121,24 @@ def test_kill_at_ten_random_moments_then_resume_gives_the_same_weights(kb: Knowl
         "--quiet",
     ]
     for _ in range(10):
+        before = run.checkpoint.stat().st_mtime_ns if run.checkpoint.exists() else 0
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(2.5 + 2 * chance.random())
+        while not run.checkpoint.exists() or run.checkpoint.stat().st_mtime_ns == before:  # until it is training
+            assert process.poll() is None
+            time.sleep(0.005)
+        time.sleep(0.3 * chance.random())
+        assert process.poll() is None, "the training ended before it could be killed"
         process.kill()
         process.wait()
         check_readable(run)
+        assert not run.is_finished()
+        lengths.append(len(run.read_history()))
+    assert sorted(lengths) == lengths  # nothing that had a checkpoint was lost
+    assert lengths[0] < lengths[-1]
     assert subprocess.run(command, check=False).returncode == 0
-    values = {"epochs": 12, "batch_size": 256, "ema": 0.9}
-    getd.train(kb, out=tmp_path / "whole", config=config(**values))
+    getd.train(kb, out=tmp_path / "whole", config=config(epochs=60, ema=0.9, patience=1000))
     assert same(weights(run.path), weights(tmp_path / "whole"))
-    assert [line["epoch"] for line in run.read_history()] == list(range(1, len(run.read_history()) + 1))
+    assert [line["epoch"] for line in run.read_history()] == list(range(1, 61))
 
 
 def check_readable(run: RunFolder) -> None:
@@ -253,9 +262,15 @@ def test_epochs_are_told_as_they_come(kb: KnowledgeBase, tmp_path: Path) -> None
     assert seen[0].facts == sum(len(facts) for facts in kb.split("train").values())
 
 
-def test_the_demo_is_far_above_its_floors(tmp_path: Path) -> None:
-    from getd.training.demo import sample_questions, train_demo
+def test_the_demo_replaces_no_run_but_its_own(kb: KnowledgeBase, tmp_path: Path) -> None:
+    other = KnowledgeBase.from_facts({"train": [("r", "a", "b"), ("r", "b", "c")]}, name="mine")
+    getd.train(other, out=tmp_path / "run", config=config(epochs=1))
+    with pytest.raises(RunError) as caught:
+        train_demo(tmp_path / "run")
+    assert str(caught.value) == f"{tmp_path / 'run'} holds a run on mine; choose another place for the demo"
 
+
+def test_the_demo_is_far_above_its_floors(tmp_path: Path) -> None:
     run = train_demo(tmp_path / "demo")
     report = run.folder.read_json("report.json")
     floor = max(found["mrr"] for found in report["floors"].values())

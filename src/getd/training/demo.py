@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from getd.errors import RunError
 from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.load import load
 from getd.prediction.question import Question, parse_question
 from getd.prediction.run import Run
+from getd.runs.folder import RunFolder
 from getd.training.fit import train
 from getd.training.train import Watch
 
@@ -24,7 +26,10 @@ _SHOWN = (("plays for", 1), ("transfer", 2), ("award", 0), ("fixture", 2), ("bor
 
 
 def train_demo(out: Path, watch: Watch | None = None) -> Run:
-    """Train a small GETD on the demo; a run that is there is replaced."""
+    """Train a small GETD on the demo; a run of the demo that is there is replaced, any other refused."""
+    folder = RunFolder(out)
+    if folder.exists() and (data := folder.read_json("roles.json")["data"]) != "demo":
+        raise RunError(f"{out} holds a run on {data}; choose another place for the demo")
     return train(load("demo"), out=out, config=DEMO_CONFIG, overwrite=True, watch=watch or Watch())
 
 
