@@ -43,6 +43,23 @@ class _Slot:
 
 
 @dataclass(frozen=True, eq=False)
+class OtherAnswers:
+    """What else answers the questions that facts answer, found once, so that a batch only gathers."""
+
+    answers: Ids
+    starts: Ids  # (n, p): for fact and position, where its answers start
+    counts: Ids  # (n, p)
+    own: Ids  # (n, p): the fact's own answer
+
+    def take(self, facts: Ids) -> tuple[Ids, Ids]:
+        """The questions of these facts, numbered fact by fact, and their other answers: pairs, questions ascending."""
+        found = _gather(self.answers, self.starts[facts].ravel(), self.counts[facts].ravel())
+        questions = found.rows
+        other = found.values != self.own[facts].ravel()[questions]
+        return questions[other], found.values[other]
+
+
+@dataclass(frozen=True, eq=False)
 class KnownAnswers:
     """All answers of all questions that some facts hold: every position of every arity, and the relation.
 
@@ -76,14 +93,28 @@ class KnownAnswers:
         ``relation`` is ``(b,)`` and ``entities`` ``(b, arity)``; the open column is never read. A question nobody
         has asked has no answers.
         """
+        return _gather(*self._spans(relation, entities, position))
+
+    def others(self, facts: Facts, positions: Sequence[int | None]) -> OtherAnswers:
+        """What else answers the questions that these facts answer, one for each of these positions."""
+        spans = [self._spans(facts.relation, facts.entities, position) for position in positions]
+        own = [facts.relation if position is None else facts.entities[:, position] for position in positions]
+        first = np.cumsum([0, *(len(answers) for answers, _, _ in spans)])
+        return OtherAnswers(
+            np.concatenate([answers for answers, _, _ in spans]),
+            np.column_stack([start + starts for start, (_, starts, _) in zip(first, spans, strict=False)]),
+            np.column_stack([counts for _, _, counts in spans]),
+            np.column_stack(own),
+        )
+
+    def _spans(self, relation: Ids, entities: Ids, position: int | None) -> tuple[Ids, Ids, Ids]:
+        """Answers of a slot, and where those of each question start and how many they are."""
         slot, numbers = self._find(relation, entities, position)
         if slot is None:
-            return Answers(np.zeros(len(entities) + 1, dtype=np.int64), np.zeros(0, dtype=np.int64))
+            nothing = np.zeros(len(entities), dtype=np.int64)
+            return nothing[:0], nothing, nothing
         starts = slot.offsets[numbers]
-        counts = np.where(numbers >= 0, slot.offsets[numbers + 1] - starts, 0)
-        offsets = np.concatenate([[0], np.cumsum(counts)])
-        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
-        return Answers(offsets, slot.answers[np.repeat(starts, counts) + within])
+        return slot.answers, starts, np.where(numbers >= 0, slot.offsets[numbers + 1] - starts, 0)
 
     def is_known(self, relation: Ids, entities: Ids, position: int | None) -> npt.NDArray[np.bool_]:
         """Whether each question has any answer, ``(b,)``."""
@@ -98,6 +129,12 @@ class KnownAnswers:
         return slot, slot.index.find(columns)
 
 
+def _gather(answers: Ids, starts: Ids, counts: Ids) -> Answers:
+    """The answers of many questions, from where they start and how many they are."""
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    return Answers(offsets, answers[np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], counts)])
+
+
 def _build_slot(columns: Sequence[Ids], sizes: Sequence[int], slot: int) -> _Slot:
     given = [j for j in range(len(columns)) if j != slot]
     index, questions = RowIndex.build([columns[j] for j in given], [sizes[j] for j in given])
@@ -109,4 +146,4 @@ def _build_slot(columns: Sequence[Ids], sizes: Sequence[int], slot: int) -> _Slo
     return _Slot(index, offsets, answers)
 
 
-__all__ = ["Answers", "Facts", "KnownAnswers"]
+__all__ = ["Answers", "Facts", "KnownAnswers", "OtherAnswers"]

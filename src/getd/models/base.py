@@ -51,6 +51,10 @@ class DotProductModel(ScoringModel):
         """The queries of all positions, ``(b, n, d)``; override where positions share work."""
         return torch.stack([self.query(relation, entities, p) for p in range(entities.shape[1])], dim=1)
 
+    def all_queries(self, relation: Tensor, entities: Tensor) -> tuple[Tensor, Tensor]:
+        """:meth:`queries` and :meth:`relation_query`; override where they share work."""
+        return self.queries(relation, entities), self.relation_query(entities)
+
     def candidates(self, position: int) -> Tensor:
         """The vectors ``(n_entities, d)`` that may fill ``position``."""
         raise NotImplementedError

@@ -55,6 +55,6 @@ def norms_by_arity(arities: Sequence[int], relation_dim: int, settings: TensorMo
     return nn.ModuleDict({str(arity): Norms(relation_dim, settings) for arity in arities})
 
 
-def embedding(n: int, dim: int, scale: float, generator: torch.Generator | None) -> nn.Embedding:
-    """A table of random vectors with the given standard deviation."""
-    return nn.Embedding(n, dim, _weight=scale * torch.randn(n, dim, generator=generator))
+def embedding(n: int, dim: int, scale: float, generator: torch.Generator | None, sparse: bool = False) -> nn.Embedding:
+    """A table of random vectors with the given standard deviation; ``sparse`` where few of many rows are looked up."""
+    return nn.Embedding(n, dim, sparse=sparse, _weight=scale * torch.randn(n, dim, generator=generator))

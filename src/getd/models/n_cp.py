@@ -35,7 +35,8 @@ class NCP(DotProductModel):
         super().__init__()
         self.n_entities, self.n_relations, self.arities = n_entities, n_relations, tuple(arities)
         d, scale = settings.entity_dim, settings.initial_scale
-        self.entity = nn.ModuleList([embedding(n_entities, d, scale, generator) for _ in range(max(self.arities))])
+        tables = [embedding(n_entities, d, scale, generator, sparse=True) for _ in range(max(self.arities))]
+        self.entity = nn.ModuleList(tables)
         self.relation = embedding(n_relations, d, scale, generator)
         self.norms = norms_by_arity(self.arities, d, settings)
 

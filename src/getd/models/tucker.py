@@ -41,7 +41,7 @@ class TuckerModel(DotProductModel):
         self.n_entities, self.n_relations, self.arities = n_entities, n_relations, tuple(arities)
         d_e, d_r = settings.entity_dim, settings.relation_dim or settings.entity_dim
         self.dims = {n: (d_r, *[d_e] * n) for n in self.arities}  # modes of the core
-        self.entity = embedding(n_entities, d_e, settings.initial_scale, generator)
+        self.entity = embedding(n_entities, d_e, settings.initial_scale, generator, sparse=True)
         self.relation = embedding(n_relations, d_r, settings.initial_scale, generator)
         self.norms = norms_by_arity(self.arities, d_r, settings)
 
@@ -69,6 +69,12 @@ class TuckerModel(DotProductModel):
         q = torch.stack(self.environments(n, [r, *e.unbind(1)], range(1, n + 1)), dim=1)  # (b, n, d_e)
         queries: Tensor = norms.query(q)
         return queries
+
+    def all_queries(self, relation: Tensor, entities: Tensor) -> tuple[Tensor, Tensor]:
+        n, norms = self._arity(entities)
+        r, e = norms.relation(self.relation(relation)), norms.entity(self.entity(entities))
+        first, *others = self.environments(n, [r, *e.unbind(1)], range(n + 1))
+        return norms.query(torch.stack(others, dim=1)), norms.relation_query(first)
 
     def candidates(self, position: int) -> Tensor:
         return self.entity.weight

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -12,8 +15,13 @@ from torch import Tensor
 from getd.facts.facts import Facts
 from getd.facts.known import KnownAnswers
 from getd.models.base import DotProductModel
-from getd.training.loss import filtered_softmax_loss, multi_answer_loss
+from getd.training.loss import Gradients, multi_answer_loss, softmax_gradients
 from getd.training.settings import TrainSettings
+
+Pairs = tuple[Tensor, Tensor]
+Work = Callable[[DotProductModel], Tensor]  # on a batch that is prepared: adds its gradients, returns its mean loss
+Item = TypeVar("Item")
+Done = TypeVar("Done")
 
 
 @dataclass(frozen=True)
@@ -36,47 +44,146 @@ def shuffled_batches(sizes: Sequence[int], batch_size: int, generator: torch.Gen
     return [batches[i] for i in torch.randperm(len(batches), generator=generator).tolist()]
 
 
+def one_ahead(work: Callable[[Item], Done], items: Sequence[Item]) -> Iterator[Done]:
+    """``map``, with the next result made in a thread while this one is used.
+
+    >>> list(one_ahead(str, [1, 2, 3]))
+    ['1', '2', '3']
+    """
+    with ThreadPoolExecutor(1) as thread:
+        coming = [thread.submit(work, item) for item in items[:1]]
+        for item in items[1:]:
+            done = coming.pop().result()
+            coming.append(thread.submit(work, item))
+            yield done
+        yield from (last.result() for last in coming)
+
+
+class FactBatch(NamedTuple):
+    """Facts and the candidates that are no negatives of theirs; a question is numbered ``fact * arity + position``."""
+
+    relation: Tensor  # (b,)
+    entities: Tensor  # (b, n)
+    left_out: Pairs  # questions, ascending, and entities
+    left_out_relations: Pairs | None  # facts, ascending, and relations; None: not asked for
+
+
 class OneVsAll:
     """All positions of each fact against all candidates: the paper's loss."""
 
     def __init__(
         self, blocks: Mapping[int, Facts], known: KnownAnswers, settings: TrainSettings, device: torch.device
     ) -> None:
-        self._blocks, self._known, self._settings, self._device = list(blocks.values()), known, settings, device
+        self._blocks, self._settings, self._device = list(blocks.values()), settings, device
+        self._others = [known.others(facts, range(facts.arity)) for facts in self._blocks]
+        self._other_relations = [known.others(facts, [None]) for facts in self._blocks if settings.relation_loss]
+        self._buffers: dict[Tensor, Tensor] = {}
         self.sizes = [len(facts) for facts in self._blocks]
 
-    def loss(self, model: DotProductModel, batch: Batch) -> Tensor:
-        """The mean loss of a batch over facts and positions."""
-        facts, smoothing = self._blocks[batch.block].take(batch.rows), self._settings.label_smoothing
-        relation, entities = self._tensor(facts.relation), self._tensor(facts.entities)
-        queries = model.queries(relation, entities)
-        total = queries.new_zeros(())
-        for position in range(facts.arity):
-            left_out = self._left_out(facts, position)
-            args = (
-                queries[:, position].contiguous(),
-                model.candidates(position),
-                entities[:, position],
-                left_out,
-                smoothing,
-            )
-            total = total + filtered_softmax_loss(*args)
-        loss = total / (len(facts) * facts.arity)
-        if self._settings.relation_loss:
-            query, table = model.relation_query(entities), model.relation_candidates()
-            part = filtered_softmax_loss(query, table, relation, self._left_out(facts, None), smoothing)
-            loss = loss + self._settings.relation_loss * part / len(facts)
-        return loss + regulariser(model, relation, entities, self._settings)
+    def prepare(self, batch: Batch) -> Work:
+        """Gather what a step must know of its facts."""
+        facts, relations = self._blocks[batch.block].take(batch.rows), None
+        if self._other_relations:
+            relations = self._pairs(self._other_relations[batch.block].take(batch.rows))
+        prepared = FactBatch(
+            torch.tensor(facts.relation, device=self._device),
+            torch.tensor(facts.entities, device=self._device),
+            self._pairs(self._others[batch.block].take(batch.rows)),
+            relations,
+        )
+        return partial(self._backward, prepared)
 
-    def _left_out(self, facts: Facts, position: int | None) -> tuple[Tensor, Tensor]:
-        """The other answers of each question: they are no negatives."""
-        answers = self._known.lookup(facts.relation, facts.entities, position)
-        rows, target = answers.rows, facts.relation if position is None else facts.entities[:, position]
-        others = answers.values != target[rows]
-        return self._tensor(rows[others]), self._tensor(answers.values[others])
+    def _backward(self, batch: FactBatch, model: DotProductModel) -> Tensor:
+        """The mean loss of a batch over facts and positions; its gradients are added to those of the parameters."""
+        settings, (b, n) = self._settings, batch.entities.shape
+        if batch.left_out_relations is None:
+            queries, relation_query = model.queries(batch.relation, batch.entities), None
+        else:
+            queries, relation_query = model.all_queries(batch.relation, batch.entities)
+        graph = _Graph(self._buffers, settings.label_smoothing)
+        for table, positions in _tables(model, n):
+            query, target = queries, batch.entities
+            if len(positions) < n:
+                query, target = queries[:, positions], batch.entities[:, positions]
+            left_out = _at_positions(batch.left_out, positions, n)
+            graph.softmax(query.reshape(len(positions) * b, -1), table, target.reshape(-1), left_out, 1 / (b * n))
+        if relation_query is not None and batch.left_out_relations is not None:
+            table, weight = model.relation_candidates(), settings.relation_loss / b
+            graph.softmax(relation_query, table, batch.relation, batch.left_out_relations, weight)
+        if settings.n3:
+            graph.add(settings.n3 * cubes(model.factors(batch.relation, batch.entities)))
+        return graph.backward()
 
-    def _tensor(self, array: np.ndarray) -> Tensor:
-        return torch.tensor(array, device=self._device)
+    def _pairs(self, pairs: tuple[np.ndarray, np.ndarray]) -> Pairs:
+        return torch.tensor(pairs[0], device=self._device), torch.tensor(pairs[1], device=self._device)
+
+
+class _Graph:
+    """A sum of losses whose last step has its gradients already; gradients of tables stand in buffers that stay."""
+
+    def __init__(self, buffers: dict[Tensor, Tensor], smoothing: float) -> None:
+        self._buffers, self._smoothing = buffers, smoothing
+        self._outputs: list[Tensor] = []
+        self._grads: list[Tensor | None] = []
+        self._values: list[Tensor] = []
+
+    def softmax(self, query: Tensor, table: Tensor, target: Tensor, left_out: Pairs, weight: float) -> None:
+        into = Gradients(torch.empty_like(query), self._table_grad(table))
+        with torch.no_grad():
+            value = softmax_gradients(query, table, target, left_out, self._smoothing, weight, into)
+        self._values.append(value)
+        self._outputs.append(query)
+        self._grads.append(into.query)
+
+    def add(self, loss: Tensor) -> None:
+        self._values.append(loss.detach())
+        self._outputs.append(loss)
+        self._grads.append(None)
+
+    def backward(self) -> Tensor:
+        torch.autograd.backward(self._outputs, self._grads)
+        return torch.stack(self._values).sum()
+
+    def _table_grad(self, table: Tensor) -> Tensor:
+        """Where the gradient of a table is to be added."""
+        if not table.is_leaf:
+            grad = torch.zeros_like(table)
+            self._outputs.append(table)
+            self._grads.append(grad)
+            return grad
+        if table.grad is None:
+            if table not in self._buffers:
+                self._buffers[table] = torch.empty_like(table)
+            table.grad = self._buffers[table].zero_()
+        return table.grad
+
+
+def _tables(model: DotProductModel, arity: int) -> list[tuple[Tensor, list[int]]]:
+    """The tables of an arity's positions, and the positions that share each."""
+    tables = [model.candidates(position) for position in range(arity)]
+    first = [next(i for i, other in enumerate(tables) if other is table) for table in tables]
+    return [(tables[i], [p for p in range(arity) if first[p] == i]) for i in dict.fromkeys(first)]
+
+
+def _at_positions(pairs: Pairs, positions: Sequence[int], arity: int) -> Pairs:
+    """The pairs of questions at these positions, which are numbered anew."""
+    if len(positions) == arity:
+        return pairs
+    questions, values = pairs
+    number = torch.full((arity,), -1, device=questions.device)
+    number[list(positions)] = torch.arange(len(positions), device=questions.device)
+    place = number[questions % arity]
+    here = place >= 0
+    return (questions[here] // arity) * len(positions) + place[here], values[here]
+
+
+class QuestionBatch(NamedTuple):
+    """Questions with one position open, and all their answers."""
+
+    relation: Tensor  # (b,)
+    entities: Tensor  # (b, n)
+    position: int
+    answers: Pairs  # rows, ascending, and entities
 
 
 class KvsAll:
@@ -93,34 +200,37 @@ class KvsAll:
         ]
         self.sizes = [len(facts) for facts, _ in self._questions]
 
-    def loss(self, model: DotProductModel, batch: Batch) -> Tensor:
-        """The mean loss of a batch of questions."""
+    def prepare(self, batch: Batch) -> Work:
+        """Gather what a step must know of its questions."""
         facts, position = self._questions[batch.block]
         facts = facts.take(batch.rows)
-        relation, entities = (torch.tensor(part, device=self._device) for part in (facts.relation, facts.entities))
-        scores = model.score_candidates(relation, entities, position)
         answers = self._known.lookup(facts.relation, facts.entities, position)
+        arrays = (facts.relation, facts.entities, answers.rows, answers.values)
+        relation, entities, rows, values = (torch.tensor(array, device=self._device) for array in arrays)
+        return partial(self._backward, QuestionBatch(relation, entities, position, (rows, values)))
+
+    def _backward(self, batch: QuestionBatch, model: DotProductModel) -> Tensor:
+        """The mean loss of a batch of questions; its gradients are added to those of the parameters."""
+        settings = self._settings
+        scores = model.score_candidates(batch.relation, batch.entities, batch.position)
         labels = torch.zeros_like(scores)
-        labels[torch.tensor(answers.rows), torch.tensor(answers.values)] = 1
-        loss = multi_answer_loss(scores, labels, self._settings.kvsall_loss, self._settings.label_smoothing)
-        return loss + regulariser(model, relation, entities, self._settings, position)
+        labels[batch.answers] = 1
+        loss = multi_answer_loss(scores, labels, settings.kvsall_loss, settings.label_smoothing)
+        if settings.n3:
+            factors = model.factors(batch.relation, batch.entities)
+            del factors[batch.position + 1]  # what is open takes no part
+            loss = loss + settings.n3 * cubes(factors)
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss.detach()
 
 
 Regime = OneVsAll | KvsAll
 REGIMES: dict[str, type[OneVsAll] | type[KvsAll]] = {"1vsall": OneVsAll, "kvsall": KvsAll}
 
 
-def regulariser(
-    model: DotProductModel, relation: Tensor, entities: Tensor, settings: TrainSettings, position: int | None = None
-) -> Tensor:
-    """N3: the cubes of the embeddings, summed over dimensions, averaged over facts; an open position takes no part."""
-    if not settings.n3:
-        return torch.zeros((), device=relation.device)
-    factors = model.factors(relation, entities)
-    cubes = [
-        (factor.abs() ** 3).sum() for place, factor in enumerate(factors) if position is None or place != position + 1
-    ]
-    return settings.n3 * torch.stack(cubes).sum() / len(relation)
+def cubes(factors: Sequence[Tensor]) -> Tensor:
+    """N3: the cubes of embeddings ``(b, d)``, summed over dimensions and factors, averaged over facts."""
+    return torch.stack([(factor.abs() ** 3).sum() for factor in factors]).sum() / len(factors[0])
 
 
 def _distinct_questions(facts: Facts, position: int) -> Facts:

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from getd.errors import NonFiniteScores
 from getd.models.base import DotProductModel
 from getd.prediction.run import fill
-from getd.training.batches import Batch, Regime, shuffled_batches
+from getd.training.batches import Regime, Work, one_ahead, shuffled_batches
 from getd.training.checkpoint import (
     Progress,
     Weights,
@@ -64,11 +65,12 @@ class Trainer:
         settings: TrainSettings,
     ) -> None:
         self.model, self.regime, self.validate, self.settings = model, regime, validate, settings
-        self.optimizer = torch.optim.Adam(model.parameters(), lr=settings.learning_rate)
+        self.optimizer = torch.optim.Adam(model.parameters(), lr=settings.learning_rate, fused=True)
         self.generator = torch.Generator().manual_seed(settings.seed)
         self.progress = Progress(generator=self.generator.get_state())
         self.average: Weights = copy_weights(model) if settings.ema else {}
         self.best: Weights = {}
+        self._followed: list[tuple[Tensor, Tensor]] = []  # parts of the average and what they follow
 
     def train(self, checkpoint: Path | None = None, watch: Watch | None = None) -> None:
         """Train until the last epoch or until patience ends; the model is left holding its best weights.
@@ -103,14 +105,12 @@ class Trainer:
         self.generator.set_state(progress.generator)  # in the middle of an epoch, the same batches are drawn again
         batches = shuffled_batches(self.regime.sizes, self.settings.batch_size, self.generator)
         self.model.train()
-        for batch in batches[progress.batches_done :]:
-            start = time.perf_counter()
-            loss = self._step(batch)
-            progress.seconds += time.perf_counter() - start
-            progress.loss_sum, progress.n_facts = (
-                progress.loss_sum + loss * len(batch.rows),
-                progress.n_facts + len(batch.rows),
-            )
+        ahead = batches[progress.batches_done :]
+        start = time.perf_counter()
+        for batch, work in zip(ahead, one_ahead(self.regime.prepare, ahead), strict=True):
+            loss, n_facts = self.step(work), len(batch.rows)
+            progress.seconds, start = progress.seconds + time.perf_counter() - start, time.perf_counter()
+            progress.loss_sum, progress.n_facts = progress.loss_sum + loss * n_facts, progress.n_facts + n_facts
             progress.batches_done, progress.steps = progress.batches_done + 1, progress.steps + 1
             watch.on_batch(progress.epoch, progress.batches_done, len(batches))
             if watch.should_stop():
@@ -118,15 +118,18 @@ class Trainer:
                     self.save(checkpoint)
                 raise Interrupted
 
-    def _step(self, batch: Batch) -> float:
-        loss = self.regime.loss(self.model, batch)
-        value = loss.item()
+    def step(self, work: Work) -> float:
+        """One step of the optimiser on a batch that is prepared; returns the loss before it."""
+        self.optimizer.zero_grad()
+        value = work(self.model).item()
         if not math.isfinite(value):
             raise NonFiniteScores(f"the loss became {value}; try a smaller learning_rate")
-        self.optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        parameters = self.optimizer.param_groups[0]["params"]
+        for parameter in parameters:
+            if parameter.grad is not None and parameter.grad.is_sparse:
+                parameter.grad = parameter.grad.to_dense()
         if self.settings.clip:
-            torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)
+            torch.nn.utils.clip_grad_norm_(parameters, self.settings.clip)
         self.optimizer.step()
         if self.settings.ema:
             self._follow()
@@ -136,11 +139,13 @@ class Trainer:
     def _follow(self) -> None:
         """The moving average takes a step; a short one at first, so that the first weights do not linger."""
         decay = min(self.settings.ema, (1 + self.progress.steps) / (10 + self.progress.steps))
-        for name, tensor in self.model.state_dict().items():
+        if not self._followed:
+            self._followed = [(self.average[name], tensor) for name, tensor in self.model.state_dict().items()]
+        for average, tensor in self._followed:
             if tensor.is_floating_point():
-                self.average[name].lerp_(tensor, 1 - decay)
+                average.lerp_(tensor, 1 - decay)
             else:
-                self.average[name].copy_(tensor)
+                average.copy_(tensor)
 
     def _validate(self) -> float | None:
         progress = self.progress
@@ -178,7 +183,7 @@ class Trainer:
         """Go on from a checkpoint; returns the settings it was written with."""
         self.progress, parts, settings = load_checkpoint(path)
         fill(self.model, parts["model"], path)
-        self.average, self.best = parts.get("average", {}), parts.get("best", {})
+        self.average, self.best, self._followed = parts.get("average", {}), parts.get("best", {}), []
         restore_optimizer(self.optimizer, parts.get("optimizer", {}))
         torch.set_rng_state(parts["random"]["torch"])
         return settings

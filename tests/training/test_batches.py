@@ -1,0 +1,112 @@
+"""The gradients that a step leaves are autograd's of the formula, for every model, whatever shares a table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from getd.facts.facts import Facts
+from getd.facts.known import KnownAnswers
+from getd.models.base import DotProductModel
+from getd.models.registry import MODELS, make_model, model_settings
+from getd.training.batches import Batch, OneVsAll, one_ahead
+from getd.training.settings import TrainSettings
+
+N_ENTITIES, N_RELATIONS = 9, 3
+
+
+def blocks(seed: int = 0) -> dict[int, Facts]:
+    rng = np.random.default_rng(seed)
+    return {
+        n: Facts(rng.integers(0, N_RELATIONS, 30), rng.integers(0, N_ENTITIES // 2, (30, n))) for n in (2, 3, 4)
+    }
+
+
+def small_model(name: str, arities: tuple[int, ...]) -> DotProductModel:
+    values = {"entity_dim": 4} | ({"ring_ranks": 3} if name == "getd" else {})
+    generator = torch.Generator().manual_seed(1)
+    return make_model(name, model_settings(name, values), N_ENTITIES, N_RELATIONS, arities, generator).double()
+
+
+def plain_loss(model: DotProductModel, facts: Facts, known: KnownAnswers, settings: TrainSettings) -> Tensor:
+    """The formula, question by question, for autograd."""
+    relation, entities = torch.tensor(facts.relation), torch.tensor(facts.entities)
+
+    def one(scores: Tensor, own: int, answers: np.ndarray) -> Tensor:
+        part = [c for c in range(len(scores)) if c == own or c not in answers]
+        log_p = torch.log_softmax(scores[part], dim=0)
+        return -(1 - settings.label_smoothing) * log_p[part.index(own)] - settings.label_smoothing * log_p.mean()
+
+    losses, weight = [], 1 / (len(facts) * facts.arity)
+    queries = model.queries(relation, entities)
+    for i in range(len(facts)):
+        question = facts.relation[i : i + 1], facts.entities[i : i + 1]
+        for position in range(facts.arity):
+            scores = model.candidates(position) @ queries[i, position]
+            own = int(facts.entities[i, position])
+            losses.append(weight * one(scores, own, known.lookup(*question, position).values))
+    if settings.relation_loss:
+        found = model.relation_query(entities) @ model.relation_candidates().T
+        for i in range(len(facts)):
+            question = facts.relation[i : i + 1], facts.entities[i : i + 1]
+            loss = one(found[i], int(facts.relation[i]), known.lookup(*question, None).values)
+            losses.append(settings.relation_loss / len(facts) * loss)
+    cubed = [(factor.abs() ** 3).sum() for factor in model.factors(relation, entities)]
+    return torch.stack(losses).sum() + settings.n3 / len(facts) * torch.stack(cubed).sum()
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "settings",
+    [TrainSettings(), TrainSettings(label_smoothing=0.1, relation_loss=0.5, n3=0.2)],
+    ids=["paper", "everything"],
+)
+def test_the_gradients_of_a_step_are_those_of_the_formula(name: str, settings: TrainSettings) -> None:
+    facts_by_arity = blocks()
+    known = KnownAnswers.build([facts_by_arity], N_RELATIONS, N_ENTITIES)
+    regime = OneVsAll(facts_by_arity, known, settings, torch.device("cpu"))
+    model = small_model(name, (2, 3, 4))
+    rows = np.array([3, 1, 7, 20, 11])
+    for block, facts in enumerate(facts_by_arity.values()):
+        for _ in range(2):  # the second time, buffers are used again
+            model.zero_grad()
+            loss = regime.prepare(Batch(block, rows))(model)
+        found = {key: p.grad.to_dense() for key, p in model.named_parameters() if p.grad is not None}
+        model.zero_grad()
+        wanted = plain_loss(model, facts.take(rows), known, settings)
+        wanted.backward()
+        assert loss.item() == pytest.approx(wanted.item())
+        grads = {key: p.grad.to_dense() for key, p in model.named_parameters() if p.grad is not None}
+        assert found.keys() == grads.keys()
+        for key, grad in grads.items():
+            assert torch.allclose(found[key], grad, rtol=1e-6, atol=1e-9), key
+
+
+def test_others_are_the_known_answers_but_the_own() -> None:
+    facts_by_arity = blocks(3)
+    known = KnownAnswers.build([facts_by_arity], N_RELATIONS, N_ENTITIES)
+    for n, facts in facts_by_arity.items():
+        positions: list[int | None] = [*range(n), None]
+        rows = np.array([4, 4, 0, 29])
+        questions, values = known.others(facts, positions).take(rows)
+        wanted = []
+        for i, row in enumerate(rows):
+            for slot, position in enumerate(positions):
+                own = facts.relation[row] if position is None else facts.entities[row, position]
+                found = known.lookup(facts.relation[[row]], facts.entities[[row]], position).values
+                wanted += [(i * len(positions) + slot, int(x)) for x in found if x != own]
+        assert wanted
+        assert list(zip(questions.tolist(), values.tolist(), strict=True)) == wanted
+
+
+def test_what_fails_ahead_fails_in_its_turn() -> None:
+    def half(number: int) -> float:
+        return 1 / number
+
+    results = one_ahead(half, [1, 2, 0])
+    assert [next(results), next(results)] == [1.0, 0.5]
+    with pytest.raises(ZeroDivisionError):
+        next(results)
+    assert list(one_ahead(half, [])) == []
