@@ -166,7 +166,7 @@ def ring_environments(
     -----
     ``d R^2`` multiply-adds per fact for each projection and each environment (one matrix product each), ``R^3`` for
     each of the ``3 (m - 2)`` products between (one less for each end that is not asked for). Batched tensors are
-    used as they are made: only the cores, which are small, are laid out anew, twice.
+    used as they are made: only the cores, which are small, are laid out anew, once.
 
     Examples
     --------
@@ -177,9 +177,10 @@ def ring_environments(
     check_ring(cores)
     places = chosen_places(places, len(cores))
     read = read_vectors(vectors, [core.shape[1] for core in cores], places)
-    matrices = {j: _project(cores[j], vector) for j, vector in read.items()}
-    around = products_of_others(matrices, len(cores), places, torch.bmm)  # (b, R_{j+1}, R_j)
-    return [_close(cores[j], matrix) for j, matrix in zip(places, around, strict=True)]
+    slices = {j: cores[j].transpose(0, 1).flatten(1) for j in {*read, *places}}  # (d, R R'), the one copy
+    transposed = {j: _project(cores[j], slices[j], vector) for j, vector in read.items()}  # (b, R_{j+1}, R_j)
+    around = products_of_others(transposed, len(cores), places, _multiply_transposed)  # (b, R_j, R_{j+1})
+    return [matrix.flatten(1) @ slices[j].T for j, matrix in zip(places, around, strict=True)]
 
 
 def ring_environment(cores: Sequence[Tensor], vectors: Sequence[Tensor | None], place: int) -> Tensor:
@@ -193,14 +194,11 @@ def ring_environment(cores: Sequence[Tensor], vectors: Sequence[Tensor | None], 
     return ring_environments(cores, vectors, [place])[0]
 
 
-def _project(core: Tensor, vector: Tensor) -> Tensor:
-    """The matrices ``v · Z``, ``(b, R, R')``."""
-    left, size, right = core.shape
-    matrices = vector @ core.transpose(0, 1).reshape(size, left * right)
-    return matrices.view(len(vector), left, right)
+def _project(core: Tensor, slices: Tensor, vector: Tensor) -> Tensor:
+    """The transposes of the matrices ``v · Z``, ``(b, R', R)``: a view."""
+    return (vector @ slices).view(len(vector), core.shape[0], core.shape[2]).transpose(1, 2)
 
 
-def _close(core: Tensor, around: Tensor) -> Tensor:
-    """The traces of every slice of a core with the matrices ``(b, R', R)`` around it: ``(b, d)``."""
-    left, size, right = core.shape
-    return around.flatten(1) @ core.permute(2, 0, 1).reshape(right * left, size)
+def _multiply_transposed(left: Tensor, right: Tensor) -> Tensor:
+    """The transposes of products, from those of their factors: the ring's traces then read a core as it lies."""
+    return torch.bmm(right, left)

@@ -12,6 +12,7 @@ too, and every tile is scored twice: for the sums, then for the gradients.
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Sequence
 from functools import cache
@@ -23,7 +24,7 @@ from torch import Tensor
 LEAST_ROWS = 96  # questions in a tile: with fewer, matrix products are slow
 MOST_ROWS = 256  # questions in a tile that does not hold all candidates
 ACCELERATOR_ROOM = 1 << 26  # scores in a tile where no cache is to be met
-SAFE = 1e30  # sums of exponentials between 1 / SAFE and SAFE have lost nothing
+LOG_SAFE = 69  # sums of exponentials between e^-69 and e^69 have lost nothing
 
 
 class TileShape(NamedTuple):
@@ -108,16 +109,14 @@ def softmax_gradients(
     >>> into.table.flatten()
     tensor([ 0.2500,  0.2500, -0.7500,  0.2500])
     """
-    on_cpu = query.device.type == "cpu"
-    shape = tile_shape(len(query), len(table), None if on_cpu else ACCELERATOR_ROOM)
+    shape = tile_shape(len(query), len(table), None if query.device.type == "cpu" else ACCELERATOR_ROOM)
+    blocks = _cut(table, left_out, len(query), shape)
     buffer = query.new_empty(shape.rows * shape.columns)
-    rows, columns = left_out
-    log_sums = torch.empty_like(query[:, 0])
-    for start in range(0, len(query), shape.rows):
-        stop = min(start + shape.rows, len(query))
-        first, last = torch.searchsorted(rows, torch.tensor([start, stop], device=rows.device)).tolist()
-        tiles = _cut(table, rows[first:last] - start, columns[first:last], shape.columns)
-        log_sums[start:stop] = _block(query[start:stop], tiles, buffer, weight, into.query[start:stop], into.table)
+    log_sums, scale = torch.empty_like(query[:, 0]), torch.empty_like(query[:, :1])
+    for start, tiles in blocks:
+        here = slice(start, start + shape.rows)
+        log_sums[here] = _block(query[here], tiles, buffer, weight, scale[here], into.query[here], into.table)
+    into.query.mul_(scale)
 
     answers = table[target]
     into.query.sub_(answers, alpha=weight * (1 - smoothing))
@@ -136,48 +135,75 @@ class _Tile(NamedTuple):
     left_out: Tensor
 
 
-def _cut(table: Tensor, rows: Tensor, columns: Tensor, width: int) -> list[_Tile]:
-    n = len(table)
-    if width >= n:
-        return [_Tile(slice(0, n), table, rows * n + columns)]
+def _cut(
+    table: Tensor, left_out: tuple[Tensor, Tensor], n_questions: int, shape: TileShape
+) -> list[tuple[int, list[_Tile]]]:
+    """The first question of each block, and its tiles."""
+    rows, columns = left_out
+    starts = list(range(0, n_questions, shape.rows))
+    ends = _ends(rows, [*starts, n_questions])
+    if shape.columns >= len(table):
+        flat, everything = rows * len(table) + columns, slice(0, len(table))
+        pairs = zip(starts, itertools.pairwise(ends), strict=True)
+        return [(start, [_Tile(everything, table, flat[a:b] - start * len(table))]) for start, (a, b) in pairs]
+    blocks = []
+    for start, (a, b) in zip(starts, itertools.pairwise(ends), strict=True):
+        blocks.append((start, _cut_columns(table, rows[a:b] - start, columns[a:b], shape.columns)))
+    return blocks
+
+
+def _cut_columns(table: Tensor, rows: Tensor, columns: Tensor, width: int) -> list[_Tile]:
     columns, order = torch.sort(columns, stable=True)
-    starts = list(range(0, n, width))
-    ends = torch.searchsorted(columns, torch.tensor([*starts, n], device=columns.device)).tolist()
+    starts = list(range(0, len(table), width))
+    ends = _ends(columns, [*starts, len(table)])
     tiles = []
-    for number, start in enumerate(starts):
-        stop, here = min(start + width, n), slice(ends[number], ends[number + 1])
-        left_out = rows[order[here]] * (stop - start) + columns[here] - start
-        tiles.append(_Tile(slice(start, stop), table[start:stop], left_out))
+    for start, (a, b) in zip(starts, itertools.pairwise(ends), strict=True):
+        part = slice(start, min(start + width, len(table)))
+        tiles.append(_Tile(part, table[part], rows[order[a:b]] * (part.stop - start) + columns[a:b] - start))
     return tiles
 
 
+def _ends(ascending: Tensor, values: list[int]) -> list[int]:
+    """Where each of these values would stand."""
+    found: list[int] = torch.searchsorted(ascending, torch.tensor(values, device=ascending.device)).tolist()
+    return found
+
+
 def _block(
-    query: Tensor, tiles: Sequence[_Tile], buffer: Tensor, weight: float, query_grad: Tensor, table_grad: Tensor
+    query: Tensor,
+    tiles: Sequence[_Tile],
+    buffer: Tensor,
+    weight: float,
+    scale: Tensor,
+    query_grad: Tensor,
+    table_grad: Tensor,
 ) -> Tensor:
-    """The log-sum-exps ``(b,)`` of some questions, the gradients of their sum left behind.
+    """The log-sum-exps ``(b,)`` of some questions, and the gradients of their sum; that by query lacks its ``scale``.
 
     Scores are exponentiated as they are, and only where that goes wrong (as it does beyond 69) less the largest.
     """
     shift = None
     sums, tile = _sums(query, tiles, buffer, shift)
-    if not bool(((sums > 1 / SAFE) & (sums < SAFE)).all()):
+    log_sums = sums.log()
+    if not torch.linalg.vector_norm(log_sums, torch.inf).item() < LOG_SAFE:  # NaN comes here too
         shift = _largest(query, tiles, buffer)
         sums, tile = _sums(query, tiles, buffer, shift)
-    scaled = query * (weight / sums)[:, None]
-    query_grad.zero_()
-    for part in tiles:
+        log_sums = sums.log() + shift
+    torch.div(weight, sums[:, None], out=scale)
+    scaled = query * scale
+    for number, part in enumerate(tiles):
         if len(tiles) > 1:
             tile = _exponentials(query, part, buffer, shift)
-        query_grad.addmm_(tile, part.vectors)
+        torch.addmm(query_grad, tile, part.vectors, beta=min(number, 1), out=query_grad)
         table_grad[part.columns].addmm_(tile.T, scaled)
-    query_grad.mul_((weight / sums)[:, None])
-    return sums.log() if shift is None else sums.log() + shift
+    return log_sums
 
 
 def _sums(query: Tensor, tiles: Sequence[_Tile], buffer: Tensor, shift: Tensor | None) -> tuple[Tensor, Tensor]:
     """The sums of the exponentials, ``(b,)``, and the last tile."""
-    sums = torch.zeros_like(query[:, 0])
-    for part in tiles:
+    tile = _exponentials(query, tiles[0], buffer, shift)
+    sums = tile.sum(dim=1)
+    for part in tiles[1:]:
         tile = _exponentials(query, part, buffer, shift)
         sums += tile.sum(dim=1)
     return sums, tile
