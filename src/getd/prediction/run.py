@@ -78,8 +78,21 @@ class Run:
         if not include_known:
             ranked[is_known] = -torch.inf
         probability = torch.softmax(ranked, dim=0)
-        best = [i for i in torch.argsort(ranked, descending=True, stable=True)[:top].tolist() if ranked[i] > -torch.inf]
+        best = _best(ranked, top).tolist()
         return [Answer(names[i], float(scores[i]), float(probability[i]), bool(is_known[i])) for i in best]
+
+
+def _best(scores: torch.Tensor, top: int) -> torch.Tensor:
+    """Where the best of some scores are, best first, the earlier of equal ones first; those of minus infinity never.
+
+    >>> _best(torch.tensor([1.0, 3.0, -torch.inf, 3.0, 1.0]), 3)
+    tensor([1, 3, 0])
+    """
+    if top < 1:
+        return torch.zeros(0, dtype=torch.int64)
+    least = torch.topk(scores, min(top, len(scores))).values[-1]
+    places = torch.nonzero((scores >= least) & (scores > -torch.inf))[:, 0]  # few, but for ties
+    return places[torch.argsort(scores[places], descending=True, stable=True)][:top]
 
 
 def open_run(path: str | Path) -> Run:
