@@ -1,80 +1,65 @@
 """A million 4-ary facts: reading and encoding, the index of known answers, memory.
 
-    python -m benchmarks.bench_facts
-
 Each figure is a ratio to a baseline of the same run: reading to ``polars.read_csv`` of the same file, the index to one
 ``np.lexsort`` of the five columns, memory to the encoded arrays. Times are the best of several.
 """
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import tempfile
-import time
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from benchmarks.machine import machine_facts
+from benchmarks.harness import MIB, Figure, Result, bars, best, memory
 from getd.facts.known import KnownAnswers
 from getd.facts.load import load
 
-N_FACTS, N_ENTITIES, N_RELATIONS, ARITY, REPEATS = 1_000_000, 100_000, 500, 4, 7
-RESULTS = Path(__file__).parent / "results" / "facts.json"
-LIMITS = {"read_and_encode_over_read_csv": 8, "index_over_lexsort": 8, "memory_over_encoded": 6}
+ARITY, REPEATS = 4, 7
 
 # resident memory is measured in a process of its own: what importing takes does not count, all that loading takes does
 _MEMORY = """
-import gc, resource, sys
+import sys
 import getd.facts.load, getd.facts.known, numpy, polars
-from pathlib import Path
 polars.read_csv(b"a\\tb\\n", separator="\\t", has_header=False)
-def status(key):
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(key))
-before = status("VmRSS")
-Path("/proc/self/clear_refs").write_text("5")
-kb = getd.facts.load.load(sys.argv[1])
-peak = status("VmHWM")
-gc.collect()
-assert sum(map(len, kb.split("train").values())) > 0
-print(peak - before, status("VmRSS") - before)
+def work():
+    global kb
+    kb = getd.facts.load.load(sys.argv[1])
+def check(_):
+    assert sum(map(len, kb.split("train").values())) == int(sys.argv[2])
 """
 
 
-def generate(folder: Path) -> tuple[Path, np.ndarray]:
+@dataclass(frozen=True)
+class Sizes:
+    """How much is generated."""
+
+    facts: int = 1_000_000
+    entities: int = 100_000
+    relations: int = 500
+
+
+def generate(folder: Path, sizes: Sizes) -> tuple[Path, np.ndarray]:
     """A folder with one TSV file of random distinct facts, and their numbers."""
     rng = np.random.default_rng(0)
-    popular = (N_ENTITIES * rng.random((N_FACTS, ARITY)) ** 2).astype(np.int64)  # few entities are in many facts
-    table = np.unique(np.column_stack([rng.integers(0, N_RELATIONS, N_FACTS), popular]), axis=0)
+    popular = (sizes.entities * rng.random((sizes.facts, ARITY)) ** 2).astype(np.int64)  # few are in many facts
+    table = np.unique(np.column_stack([rng.integers(0, sizes.relations, sizes.facts), popular]), axis=0)
     rng.shuffle(table)
-    entity = pl.Series([f"entity/{i:06d}" for i in range(N_ENTITIES)])
-    relation = pl.Series([f"relation.{i:03d}" for i in range(N_RELATIONS)])
+    entity = pl.Series([f"entity/{i:06d}" for i in range(sizes.entities)])
+    relation = pl.Series([f"relation.{i:03d}" for i in range(sizes.relations)])
     columns = [relation.gather(table[:, 0]).alias("r")]
     columns += [entity.gather(table[:, j + 1]).alias(f"e{j}") for j in range(ARITY)]
     pl.DataFrame(columns).write_csv(folder / "train.tsv", separator="\t", include_header=False)
     return folder / "train.tsv", table
 
 
-def best(*works: Callable[[], object]) -> list[float]:
-    """The shortest of several runs of each, in seconds; they take turns, so that all meet the same conditions."""
-    times: list[list[float]] = [[] for _ in works]
-    for _ in range(REPEATS):
-        for work, found in zip(works, times, strict=True):
-            start = time.perf_counter()
-            work()
-            found.append(time.perf_counter() - start)
-    return [min(found) for found in times]
-
-
-def measure() -> dict[str, object]:
-    """Run the benchmark and check what it times."""
+def measure(quick: bool = False) -> Result:
+    """Read, index, weigh; the facts that were read and some answers of the index are checked."""
+    repeats = 1 if quick else REPEATS
     with tempfile.TemporaryDirectory() as name:
-        path, table = generate(Path(name))
+        path, table = generate(Path(name), Sizes(2000, 500, 20) if quick else Sizes())
         kb = load(path.parent)
         facts = kb.split("train")[ARITY]
         entities = np.array([int(label[-6:]) for label in kb.entities])
@@ -85,34 +70,33 @@ def measure() -> dict[str, object]:
         read_csv, read = best(
             lambda: pl.read_csv(path, separator="\t", has_header=False, quote_char=None, infer_schema=False),
             lambda: load(path.parent),
+            repeats=repeats,
         )
         lexsort, index = best(
             lambda: np.lexsort([facts.relation, *facts.entities.T]),
             lambda: KnownAnswers.build([{ARITY: facts}], kb.n_relations, kb.n_entities),
+            repeats=repeats,
         )
         check_index(KnownAnswers.build([{ARITY: facts}], kb.n_relations, kb.n_entities), facts.rows())
-
-        done = subprocess.run([sys.executable, "-c", _MEMORY, name], capture_output=True, text=True, check=True)
-        peak, kept = map(int, done.stdout.split())
-        encoded = len(table) * (ARITY + 1) * 8
-    return {
-        "command": "python -m benchmarks.bench_facts",
-        "facts": len(table),
-        "seconds": {
-            "polars.read_csv": read_csv,
-            "read and encode": read,
-            "np.lexsort": lexsort,
-            "index, all slots": index,
-        },
-        "bytes": {"encoded": encoded, "peak growth": peak, "kept": kept},
-        "ratios": {
-            "read_and_encode_over_read_csv": read / read_csv,
-            "index_over_lexsort": index / lexsort,
-            "memory_over_encoded": peak / encoded,
-        },
-        "limits": LIMITS,
-        "machine": machine_facts("getd", "numpy", "polars"),
-    }
+        used = memory(_MEMORY, name, str(len(table)))
+    encoded = len(table) * (ARITY + 1) * 8
+    seconds = {"polars.read_csv": read_csv, "read and encode": read, "np.lexsort": lexsort, "index, all slots": index}
+    sizes = {"encoded": encoded, "peak growth": used.growth, "kept": used.kept}
+    return Result(
+        name="facts",
+        figures=[
+            Figure("reading and encoding over polars.read_csv", read / read_csv, "x", 8),
+            Figure("index of known answers over np.lexsort", index / lexsort, "x", 8),
+            Figure("peak memory of loading over the encoded facts", used.growth / encoded, "x", 6),
+            Figure("facts read and encoded", len(table) / read, "facts/s"),
+        ],
+        plots=[
+            bars(f"{len(table):,} facts, time", "seconds", seconds),
+            bars(f"{len(table):,} facts, memory", "MiB", {key: value / MIB for key, value in sizes.items()}),
+        ],
+        details={"facts": len(table), "seconds": seconds, "bytes": sizes},
+        packages=("getd", "numpy", "polars"),
+    )
 
 
 def check_index(known: KnownAnswers, rows: np.ndarray) -> None:
@@ -122,19 +106,3 @@ def check_index(known: KnownAnswers, rows: np.ndarray) -> None:
             others = [0, *(j + 1 for j in range(ARITY) if j != position)]
             scanned = np.unique(rows[(rows[:, others] == row[others]).all(axis=1), position + 1])
             assert np.array_equal(known.lookup(row[:1], row[None, 1:], position).values, scanned)
-
-
-def main() -> None:
-    """Measure, show, save; a figure beyond its limit is a failure."""
-    result = measure()
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(result, indent=2) + "\n")
-    ratios = result["ratios"]
-    assert isinstance(ratios, dict)
-    for name, ratio in ratios.items():
-        print(f"{name:32} {ratio:6.2f}   limit {LIMITS[name]}")
-    sys.exit(any(ratio > LIMITS[name] for name, ratio in ratios.items()))
-
-
-if __name__ == "__main__":
-    main()

@@ -10,10 +10,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from getd.errors import ConfigError, NonFiniteScores
 from getd.evaluation import ranks as ranks_module
-from getd.evaluation.ranks import Ranks, Ties, rank_facts, rank_relations
+from getd.evaluation.counting import Ranks, Ties, rank_scores
+from getd.evaluation.ranks import rank_facts, rank_relations
 from getd.facts.facts import Facts
 from getd.facts.known import KnownAnswers
 from getd.models.base import DotProductModel, ScoringModel
@@ -116,6 +118,87 @@ def test_equal_vectors_are_level_whatever_the_shape_of_the_product(n_facts: int,
     facts = random_facts(n_facts)
     found = rank_facts(Alike(50, 200), facts, all_known(facts), chunk=chunk)
     assert np.array_equal(found.rank, (found.candidates + 1) / 2)
+
+
+class Whole(DotProductModel):
+    """A dot product of small whole numbers: scores are exact, so they do not depend on the shape of the product."""
+
+    def __init__(self, n_entities: int, dim: int = 3, dtype: torch.dtype = torch.float32) -> None:
+        super().__init__()
+        self.n_entities, self.n_relations, self.arities = n_entities, N_RELATIONS, (3,)
+        generator = torch.Generator().manual_seed(1)
+        self.register_buffer("entity", torch.randint(-2, 3, (n_entities, dim), generator=generator).to(dtype))
+        self.asked: list[int] = []  # how many queries were made at a time
+
+    def query(self, relation: Tensor, entities: Tensor, position: int) -> Tensor:
+        self.asked.append(len(relation))
+        others = [given for given in range(entities.shape[1]) if given != position]
+        return self.get_buffer("entity")[entities[:, others]].sum(dim=1) + relation[:, None]
+
+    def candidates(self, position: int) -> Tensor:
+        return self.get_buffer("entity") * (1 - position)
+
+
+class Biased(Whole):
+    """A dot product with something of its own added."""
+
+    def score_candidates(
+        self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None
+    ) -> Tensor:
+        ids = torch.arange(self.n_entities) if candidates is None else candidates
+        return super().score_candidates(relation, entities, position, candidates) + ids % 3
+
+
+@pytest.mark.parametrize("ties", TIES)
+@pytest.mark.parametrize("chunk", [1, 40, 300, 1000, 10**6, 10**15])
+@pytest.mark.parametrize("kind", [Whole, Biased])
+def test_a_dot_product_is_ranked_by_the_scores_of_the_model(kind: type[Whole], chunk: int, ties: Ties) -> None:
+    facts, model = random_facts(20), kind(50)
+    known = all_known(facts)
+    found = rank_facts(model, facts, known, chunk=chunk, ties=ties)
+    for position in range(3):
+        scores = model.score_candidates(torch.tensor(facts.relation), torch.tensor(facts.entities), position)
+        left_out = known.lookup(facts.relation, facts.entities, position)
+        expected = rank_scores(scores, facts.entities[:, position], left_out, ties=ties)
+        assert np.array_equal(found.rank[:, position], expected.rank)
+        assert np.array_equal(found.candidates[:, position], expected.candidates)
+
+
+def test_a_model_in_double_precision_is_ranked_in_it() -> None:
+    facts = random_facts()
+    double = rank_facts(Whole(50, dtype=torch.float64), facts, all_known(facts), chunk=300)
+    assert same(double, rank_facts(Whole(50), facts, all_known(facts), chunk=300))
+
+
+@pytest.mark.parametrize("chunk", [100, 1000, 10**6])
+def test_the_query_of_a_question_is_made_once_however_many_spans_of_candidates_there_are(chunk: int) -> None:
+    facts, model = random_facts(), Whole(50)
+    rank_facts(model, facts, all_known(facts), chunk=chunk)
+    alone = model.asked.count(2)  # one alone goes in twice
+    assert facts.entities.size <= sum(model.asked) <= facts.entities.size + alone
+
+
+class Largest(TorchDispatchMode):
+    """Watches how many bytes the tensors that operations make hold, views of ``table`` aside."""
+
+    def __init__(self, table: Tensor) -> None:
+        super().__init__()
+        self.table, self.bytes = table.untyped_storage().data_ptr(), 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+        made = func(*args, **(kwargs or {}))
+        if isinstance(made, Tensor) and made.untyped_storage().data_ptr() != self.table:
+            self.bytes = max(self.bytes, made.untyped_storage().nbytes())
+        return made
+
+
+@pytest.mark.parametrize("n_entities", [500, 4000])
+def test_nothing_that_is_made_grows_with_the_table(n_entities: int) -> None:
+    facts, chunk = random_facts(10, n_entities=n_entities), 4000
+    model, known = Alike(n_entities, 32), all_known(facts, n_entities)
+    with Largest(model.get_buffer("entity")) as largest:
+        rank_facts(model, facts, known, chunk=chunk)
+    assert largest.bytes == 4 * chunk < model.get_buffer("entity").nbytes
 
 
 @pytest.mark.parametrize("ties", TIES)

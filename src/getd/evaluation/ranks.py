@@ -1,7 +1,4 @@
-r"""Filtered ranks by counting, from one table of scores that is never held whole.
-
-.. math::
-    \operatorname{rank} = 1 + \#\{c : s_c > s_t\} + \tfrac12 \#\{c \neq t : s_c = s_t\}, \qquad c \text{ not known}
+r"""The questions of facts to filtered ranks: scores are made, counted and forgotten chunk by chunk.
 
 Shapes: ``b`` questions in a block, ``m`` candidates in a span.
 """
@@ -12,30 +9,24 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
-from typing import Literal, get_args
+from math import isqrt
+from typing import TypeGuard
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from getd.errors import ConfigError, NonFiniteScores, nearest
+from getd.evaluation.counting import Floats, Ranks, Ties, check_ties, count_rivals, other_answers, to_ranks
 from getd.facts.facts import Facts, Ids
-from getd.facts.known import Answers, KnownAnswers
-from getd.models.base import ScoringModel
+from getd.facts.known import KnownAnswers
+from getd.models.base import DotProductModel, ScoringModel
 
-Floats = npt.NDArray[np.float64]
-Ties = Literal["realistic", "optimistic", "pessimistic"]
 CHUNK = 2**21  # scores held at a time: 8 MB, near the caches
 LEAST_ROWS = 16  # questions scored together; where they would not fit with all candidates, candidates are cut instead
+MOST_ROWS = 512  # so that what a model makes of the questions of a block stays small beside their scores
 
-
-@dataclass(frozen=True, eq=False)
-class Ranks:
-    """The ranks of answers, counted from 1: ``(n, arity)`` for facts, ``(n, 1)`` for relations."""
-
-    rank: Floats
-    candidates: Ids  # how many were ranked, the answer among them: all but the other known answers
+# the scores (b, m) of the candidates start .. stop - 1, valid until the next call
+Scorer = Callable[[int, int], Tensor]
 
 
 def rank_facts(
@@ -55,17 +46,25 @@ def rank_facts(
     ------
     NonFiniteScores
         If a score is NaN or infinite.
+
+    Notes
+    -----
+    A :class:`DotProductModel` makes the queries of a block of questions once and multiplies them with slices of its
+    table, into one buffer: memory beyond the table does not depend on the number of entities.
     """
     with _scoring(model) as device:
         relation = torch.tensor(facts.relation, device=device)
         entities = torch.tensor(facts.entities, device=device)
+        rows = _balanced_rows(len(facts), model.n_entities, chunk) if _is_dot_product(model) else LEAST_ROWS
 
         def slot(position: int) -> _Slot:
-            def score(rows: Tensor, candidates: Tensor | None) -> Tensor:
-                given = entities[rows].index_fill_(1, torch.tensor(position, device=device), 0)  # never show the answer
-                return model.score_candidates(relation[rows], given, position, candidates)
+            scorer = _dot_product(model, position, chunk) if _is_dot_product(model) else _any_model(model, position)
 
-            return _Slot(score, model.n_entities, facts, position, known, device)
+            def ask(chosen: Tensor) -> Scorer:
+                given = entities[chosen].index_fill_(1, torch.tensor(position, device=device), 0)  # hide the answer
+                return scorer(relation[chosen], given)
+
+            return _Slot(ask, model.n_entities, facts, position, known, device, rows)
 
         return _join([_rank_slot(slot(position), ties, chunk) for position in range(facts.arity)])
 
@@ -77,45 +76,101 @@ def rank_relations(
     with _scoring(model) as device:
         entities = torch.tensor(facts.entities, device=device)
 
-        def score(rows: Tensor, candidates: Tensor | None) -> Tensor:
+        def ask(rows: Tensor) -> Scorer:
             scores = model.score_relations(entities[rows])
-            return scores if candidates is None else scores[:, candidates]
+            return lambda start, stop: scores[:, start:stop]
 
-        return _join([_rank_slot(_Slot(score, model.n_relations, facts, None, known, device), ties, chunk)])
+        return _join([_rank_slot(_Slot(ask, model.n_relations, facts, None, known, device, LEAST_ROWS), ties, chunk)])
 
 
 @dataclass(frozen=True, eq=False)
 class _Slot:
     """The questions that open one slot of some facts."""
 
-    score: Callable[[Tensor, Tensor | None], Tensor]  # rows of facts (b,), candidates (m,) or all -> (b, m)
+    ask: Callable[[Tensor], Scorer]  # rows of facts (b,) to the scores of their questions
     n_candidates: int
     facts: Facts
     position: int | None  # None: the relation
     known: KnownAnswers
     device: torch.device
+    least_rows: int  # of a block; spans are made so short that they fit
 
     @property
     def answers(self) -> Ids:
         return self.facts.relation if self.position is None else self.facts.entities[:, self.position]
 
-    def known_answers(self, rows: Ids) -> Answers:
-        return self.known.lookup(self.facts.relation[rows], self.facts.entities[rows], self.position)
+    def other_answers(self, rows: Ids) -> tuple[Ids, Ids]:
+        known = self.known.lookup(self.facts.relation[rows], self.facts.entities[rows], self.position)
+        return other_answers(known, self.answers[rows])
+
+    def scorer(self, rows: Ids) -> Scorer:
+        """The scores of some questions.
+
+        One alone goes in twice: a matrix times a vector, unlike a matrix times a matrix, may give equal candidates
+        scores that differ in the last bit.
+        """
+        score = self.ask(torch.tensor(rows if len(rows) > 1 else rows.repeat(2), device=self.device))
+        return lambda start, stop: score(start, stop)[: len(rows)]
+
+
+def _is_dot_product(model: ScoringModel) -> TypeGuard[DotProductModel]:
+    """Whether the scores are those of :class:`DotProductModel`, and not a model's own."""
+    return isinstance(model, DotProductModel) and type(model).score_candidates is DotProductModel.score_candidates
+
+
+def _dot_product(model: DotProductModel, position: int, chunk: int) -> Callable[[Tensor, Tensor], Scorer]:
+    """Queries are made once, and multiplied with slices of the table, all into the same memory."""
+    table = model.candidates(position)
+    buffer = table.new_empty(min(max(chunk, 2), MOST_ROWS * len(table)))
+
+    def scorer(relation: Tensor, given: Tensor) -> Scorer:
+        query = model.query(relation, given, position)
+        b = len(query)
+
+        def score(start: int, stop: int) -> Tensor:
+            scores = buffer[: b * (stop - start)].view(b, stop - start)
+            return torch.mm(query, table[start:stop].T, out=scores)
+
+        return score
+
+    return scorer
+
+
+def _any_model(model: ScoringModel, position: int) -> Callable[[Tensor, Tensor], Scorer]:
+    """Spans of candidates are given by their ids."""
+
+    def scorer(relation: Tensor, given: Tensor) -> Scorer:
+        def score(start: int, stop: int) -> Tensor:
+            everything = stop - start == model.n_entities
+            candidates = None if everything else torch.arange(start, stop, device=given.device)
+            return model.score_candidates(relation, given, position, candidates)
+
+        return score
+
+    return scorer
+
+
+def _balanced_rows(n_questions: int, n_candidates: int, chunk: int) -> int:
+    """How many questions make a block such that their answers, sorted by span, fill about one block for each span.
+
+    A tall block makes a better matrix product than a flat one, but is full only if there are few spans:
+    ``rows * width = chunk`` and ``rows = n_questions * width / n_candidates``.
+    """
+    return min(max(isqrt(chunk * n_questions // n_candidates), LEAST_ROWS), MOST_ROWS)
 
 
 def _rank_slot(slot: _Slot, ties: Ties, chunk: int) -> Ranks:
     """Rank the answers block by block."""
-    _check_ties(ties)
-    above, level, others = (np.zeros(len(slot.facts), dtype=np.int64) for _ in range(3))
-    width = max(1, min(slot.n_candidates, chunk // LEAST_ROWS))
+    check_ties(ties)
+    counts, others = np.zeros((2, len(slot.facts))), np.zeros(len(slot.facts), dtype=np.int64)
+    width = max(1, min(slot.n_candidates, chunk // slot.least_rows))
     spans = _cuts(slot.n_candidates, width)
     home = np.searchsorted(spans, slot.answers, side="right") - 1
     for span in np.unique(home):
         rows = np.flatnonzero(home == span)
-        for block in np.split(rows, _cuts(len(rows), max(1, chunk // width))[1:-1]):
-            above[block], level[block], others[block] = _count_block(slot, block, spans, int(span))
-    within = {"realistic": level / 2, "optimistic": 0.0 * level, "pessimistic": 1.0 * level}[ties]
-    return Ranks(1 + above + within, slot.n_candidates - others)
+        for block in np.split(rows, _cuts(len(rows), max(1, min(chunk // width, MOST_ROWS)))[1:-1]):
+            counts[:, block], others[block] = _count_block(slot, block, spans, int(span))
+    return to_ranks(counts, slot.n_candidates - others, ties)
 
 
 def _cuts(total: int, most: int) -> Ids:
@@ -128,52 +183,29 @@ def _cuts(total: int, most: int) -> Ids:
     return np.arange(parts + 1) * total // parts
 
 
-def _count_block(slot: _Slot, rows: Ids, spans: Ids, home: int) -> tuple[Ids, Ids, Ids]:
-    """How many rivals of each answer score above it and level with it, and how many other known answers are left out.
+def _count_block(slot: _Slot, rows: Ids, spans: Ids, home: int) -> tuple[Floats, Ids]:
+    """The counts of :func:`count_rivals` over all spans, and how many other known answers are left out.
 
     All answers of a block lie in the span ``home``. It is scored first; so every score is computed once, and the
     answer's is taken from among its rivals'.
     """
+    row, value = slot.other_answers(rows)
+    others = np.bincount(row, minlength=len(rows))
+    span_of = np.searchsorted(spans, value, side="right") - 1
+    order = np.argsort(span_of, kind="stable")
+    ends = np.searchsorted(span_of[order], np.arange(len(spans)))
+    left_out = torch.tensor(np.stack([row, value])[:, order], device=slot.device)
     answers = torch.tensor(slot.answers[rows], device=slot.device)[:, None]  # (b, 1)
-    known = slot.known_answers(rows)
-    other = known.values != slot.answers[rows][known.rows]
-    row, value = (torch.tensor(part[other], device=slot.device) for part in (known.rows, known.values))
-    counts = torch.zeros(2, len(rows), dtype=torch.int64, device=slot.device)
+    counts = torch.zeros(2, len(rows), dtype=torch.float64, device=slot.device)
+    score = slot.scorer(rows)
     for span in sorted(range(len(spans) - 1), key=lambda number: number != home):
         start, stop = int(spans[span]), int(spans[span + 1])
-        scores = _score_span(slot, rows, start, stop)
+        scores = score(start, stop)
         if span == home:
             target = scores.gather(1, answers - start)  # (b, 1)
-        here = (value >= start) & (value < stop)
-        counts += _count(scores, target, row[here], value[here] - start)
-    counts[1] -= 1  # the answer is level with itself
-    above, level = counts.cpu().numpy()
-    return above, level, np.bincount(row.cpu().numpy(), minlength=len(rows))
-
-
-def _count(scores: Tensor, target: Tensor, row: Tensor, column: Tensor) -> Tensor:
-    """How many of each row's scores are above and level with its target, those at ``(row, column)`` left out."""
-    counts = torch.stack([torch.count_nonzero(scores > target, dim=1), torch.count_nonzero(scores == target, dim=1)])
-    known, limit = scores[row, column], target[row, 0]
-    counts[0].index_add_(0, row, (known > limit).long(), alpha=-1)
-    counts[1].index_add_(0, row, (known == limit).long(), alpha=-1)
-    return counts
-
-
-def _score_span(slot: _Slot, rows: Ids, start: int, stop: int) -> Tensor:
-    """The scores of the candidates ``start .. stop - 1``, ``(b, m)``, all of them finite.
-
-    A question alone goes in twice: a matrix times a vector, unlike a matrix times a matrix, may give equal candidates
-    scores that differ in the last bit.
-    """
-    pair = torch.tensor(rows if len(rows) > 1 else rows.repeat(2), device=slot.device)
-    everything = stop - start == slot.n_candidates
-    candidates = None if everything else torch.arange(start, stop, device=slot.device)
-    scores = slot.score(pair, candidates)[: len(rows)]
-    if not torch.stack(torch.aminmax(scores)).isfinite().all():  # one pass; NaN comes through
-        wrong = int((~scores.isfinite()).sum())
-        raise NonFiniteScores(f"{wrong} of {scores.numel()} scores are NaN or infinite")
-    return scores
+        row_here, value_here = left_out[:, ends[span] : ends[span + 1]]
+        counts += count_rivals(scores, target, row_here, value_here - start)
+    return counts.cpu().numpy(), others
 
 
 @contextmanager
@@ -192,9 +224,3 @@ def _scoring(model: ScoringModel) -> Iterator[torch.device]:
 
 def _join(slots: list[Ranks]) -> Ranks:
     return Ranks(np.column_stack([slot.rank for slot in slots]), np.column_stack([slot.candidates for slot in slots]))
-
-
-def _check_ties(ties: str) -> None:
-    rules = get_args(Ties)
-    if ties not in rules:
-        raise ConfigError(f"ties: expected one of {', '.join(rules)}, found {ties!r}{nearest(ties, rules)}")

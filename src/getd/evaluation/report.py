@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from getd.errors import ConfigError, nearest
+from getd.evaluation.counting import Ranks, Ties
 from getd.evaluation.metrics import Metrics, mean_reciprocal_rank, measure
-from getd.evaluation.ranks import CHUNK, Ranks, Ties, rank_facts
+from getd.evaluation.ranks import CHUNK, rank_facts
 from getd.facts.facts import Blocks, Facts, Ids, count
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.known import KnownAnswers

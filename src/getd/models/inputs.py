@@ -28,12 +28,12 @@ class NormDropout(nn.Module):
         return rows.view(vectors.shape)
 
     def _normalise(self, norm: nn.BatchNorm1d, rows: Tensor) -> Tensor:
-        if self.training and len(rows) == 1:  # one row has no variance: use what was seen so far
-            return nn.functional.batch_norm(
-                rows, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps
-            )
-        normed: Tensor = norm(rows)
-        return normed
+        """Called directly: the module would count batches, which nobody reads, three times a step."""
+        batch_statistics = self.training and len(rows) > 1  # one row has no variance: use what was seen so far
+        assert norm.momentum is not None
+        return nn.functional.batch_norm(
+            rows, norm.running_mean, norm.running_var, norm.weight, norm.bias, batch_statistics, norm.momentum, norm.eps
+        )
 
 
 class Norms(nn.Module):

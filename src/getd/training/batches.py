@@ -19,7 +19,7 @@ from getd.training.loss import Gradients, multi_answer_loss, softmax_gradients
 from getd.training.settings import TrainSettings
 
 Pairs = tuple[Tensor, Tensor]
-Work = Callable[[DotProductModel], Tensor]  # on a batch that is prepared: adds its gradients, returns its mean loss
+Work = Callable[[DotProductModel], Tensor]  # on a batch: leaves gradients, returns the mean loss
 Item = TypeVar("Item")
 Done = TypeVar("Done")
 
@@ -94,7 +94,7 @@ class OneVsAll:
         return partial(self._backward, prepared)
 
     def _backward(self, batch: FactBatch, model: DotProductModel) -> Tensor:
-        """The mean loss of a batch over facts and positions; its gradients are added to those of the parameters."""
+        """The mean loss of a batch over facts and positions; the parameters, which have no gradients, get them."""
         settings, (b, n) = self._settings, batch.entities.shape
         if batch.left_out_relations is None:
             queries, relation_query = model.queries(batch.relation, batch.entities), None
@@ -145,16 +145,15 @@ class _Graph:
         return torch.stack(self._values).sum()
 
     def _table_grad(self, table: Tensor) -> Tensor:
-        """Where the gradient of a table is to be added."""
+        """Where the gradient of a table is to be written; each table is asked for once."""
         if not table.is_leaf:
-            grad = torch.zeros_like(table)
             self._outputs.append(table)
-            self._grads.append(grad)
+            self._grads.append(grad := torch.empty_like(table))
             return grad
-        if table.grad is None:
-            if table not in self._buffers:
-                self._buffers[table] = torch.empty_like(table)
-            table.grad = self._buffers[table].zero_()
+        if table not in self._buffers:
+            self._buffers[table] = torch.empty_like(table)
+        assert table.grad is None
+        table.grad = self._buffers[table]
         return table.grad
 
 

@@ -12,16 +12,15 @@ too, and every tile is scored twice: for the sums, then for the gradients.
 
 from __future__ import annotations
 
-import itertools
 import os
-from collections.abc import Sequence
+import threading
 from functools import cache
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-LEAST_ROWS = 96  # questions in a tile: with fewer, matrix products are slow
+LEAST_ROWS = 192  # questions in a tile: with fewer, matrix products are slow
 MOST_ROWS = 256  # questions in a tile that does not hold all candidates
 ACCELERATOR_ROOM = 1 << 26  # scores in a tile where no cache is to be met
 LOG_SAFE = 69  # sums of exponentials between e^-69 and e^69 have lost nothing
@@ -40,8 +39,8 @@ def tile_shape(n_questions: int, n_candidates: int, room: int | None = None) -> 
     All candidates at once, where that is not far beyond the caches: scoring twice costs more. Measured with 1,000 to
     1,000,000 candidates.
 
-    >>> tile_shape(384, 12_000, room=800_000)          # all candidates of 96 questions, 4 times
-    TileShape(rows=96, columns=12000)
+    >>> tile_shape(384, 12_000, room=800_000)          # all candidates of 192 questions, twice
+    TileShape(rows=192, columns=12000)
     >>> tile_shape(384, 1_000_000, room=800_000)       # too many candidates: they are cut
     TileShape(rows=256, columns=3125)
     """
@@ -69,10 +68,10 @@ def _cache_bytes() -> int:
 
 
 class Gradients(NamedTuple):
-    """Where a loss leaves its gradients."""
+    """Where a loss leaves its gradients; what is there before is overwritten."""
 
-    query: Tensor  # (b, d), overwritten
-    table: Tensor  # (n, d), added to
+    query: Tensor  # (b, d)
+    table: Tensor  # (n, d)
 
 
 def softmax_gradients(
@@ -100,26 +99,32 @@ def softmax_gradients(
     smoothing
         Weight that goes to all candidates that take part, alike; the rest stays on the target.
 
+    Notes
+    -----
+    Scores are exponentiated as they are, and only where a sum goes wrong (as it does beyond 69) all is done again with
+    the largest score of each question taken off.
+
     Examples
     --------
     >>> one, nothing = torch.tensor([[1.0]]), (torch.tensor([], dtype=torch.long),) * 2
-    >>> into = Gradients(torch.empty(1, 1), torch.zeros(4, 1))
+    >>> into = Gradients(torch.empty(1, 1), torch.empty(4, 1))
     >>> softmax_gradients(one, torch.zeros(4, 1), torch.tensor([2]), nothing, 0, 1, into).exp()  # chance: 1 in 4
     tensor(4.)
     >>> into.table.flatten()
     tensor([ 0.2500,  0.2500, -0.7500,  0.2500])
     """
     shape = tile_shape(len(query), len(table), None if query.device.type == "cpu" else ACCELERATOR_ROOM)
-    blocks = _cut(table, left_out, len(query), shape)
-    buffer = query.new_empty(shape.rows * shape.columns)
-    log_sums, scale = torch.empty_like(query[:, 0]), torch.empty_like(query[:, :1])
-    for start, tiles in blocks:
-        here = slice(start, start + shape.rows)
-        log_sums[here] = _block(query[here], tiles, buffer, weight, scale[here], into.query[here], into.table)
-    into.query.mul_(scale)
+    blocks = _cut(query, table, left_out, shape, into)
+    buffer = _buffer(query, shape.rows * shape.columns)
+    sums = torch.cat([_gradients(block, buffer, weight, number == 0) for number, block in enumerate(blocks)])
+    log_sums = sums.log()
+    if not torch.linalg.vector_norm(log_sums, torch.inf).item() < LOG_SAFE:  # NaN comes here too
+        blocks = [block._replace(shift=_largest(block, buffer)) for block in blocks]
+        sums = torch.cat([_gradients(block, buffer, weight, number == 0) for number, block in enumerate(blocks)])
+        log_sums = sums.log() + torch.cat([block.shift for block in blocks if block.shift is not None])
 
     answers = table[target]
-    into.query.sub_(answers, alpha=weight * (1 - smoothing))
+    into.query.mul_(weight / sums).sub_(answers, alpha=weight * (1 - smoothing))
     into.table.index_add_(0, target, query, alpha=weight * (smoothing - 1))
     loss = log_sums.sum() - (1 - smoothing) * (query * answers).sum()
     if smoothing:
@@ -128,38 +133,50 @@ def softmax_gradients(
 
 
 class _Tile(NamedTuple):
-    """Some candidates, and which of their scores take no part (as indices of the flattened tile)."""
+    """Some candidates, and which of their scores take no part, as indices of the flattened tile."""
 
-    columns: slice
     vectors: Tensor  # (m, d)
+    grad: Tensor  # (m, d)
     left_out: Tensor
 
 
+class _Block(NamedTuple):
+    """Some questions and all their candidates."""
+
+    query: Tensor  # (b, d)
+    grad: Tensor  # (b, d)
+    tiles: list[_Tile]
+    shift: Tensor | None = None  # (b, 1), taken off the scores
+
+
 def _cut(
-    table: Tensor, left_out: tuple[Tensor, Tensor], n_questions: int, shape: TileShape
-) -> list[tuple[int, list[_Tile]]]:
-    """The first question of each block, and its tiles."""
+    query: Tensor, table: Tensor, left_out: tuple[Tensor, Tensor], shape: TileShape, into: Gradients
+) -> list[_Block]:
     rows, columns = left_out
-    starts = list(range(0, n_questions, shape.rows))
-    ends = _ends(rows, [*starts, n_questions])
-    if shape.columns >= len(table):
-        flat, everything = rows * len(table) + columns, slice(0, len(table))
-        pairs = zip(starts, itertools.pairwise(ends), strict=True)
-        return [(start, [_Tile(everything, table, flat[a:b] - start * len(table))]) for start, (a, b) in pairs]
+    starts = list(range(0, len(query), shape.rows))
+    ends = _ends(rows, [*starts, len(query)])
+    flat = rows * len(table) + columns
     blocks = []
-    for start, (a, b) in zip(starts, itertools.pairwise(ends), strict=True):
-        blocks.append((start, _cut_columns(table, rows[a:b] - start, columns[a:b], shape.columns)))
+    parts = zip(torch.split(query, shape.rows), torch.split(into.query, shape.rows), strict=True)
+    for number, (part, grad) in enumerate(parts):
+        start, here = starts[number], slice(ends[number], ends[number + 1])
+        if shape.columns >= len(table):
+            tiles = [_Tile(table, into.table, flat[here] - start * len(table) if start else flat[here])]
+        else:
+            tiles = _cut_columns(table, into.table, rows[here] - start, columns[here], shape.columns)
+        blocks.append(_Block(part, grad, tiles))
     return blocks
 
 
-def _cut_columns(table: Tensor, rows: Tensor, columns: Tensor, width: int) -> list[_Tile]:
+def _cut_columns(table: Tensor, table_grad: Tensor, rows: Tensor, columns: Tensor, width: int) -> list[_Tile]:
     columns, order = torch.sort(columns, stable=True)
     starts = list(range(0, len(table), width))
     ends = _ends(columns, [*starts, len(table)])
     tiles = []
-    for start, (a, b) in zip(starts, itertools.pairwise(ends), strict=True):
-        part = slice(start, min(start + width, len(table)))
-        tiles.append(_Tile(part, table[part], rows[order[a:b]] * (part.stop - start) + columns[a:b] - start))
+    parts = zip(torch.split(table, width), torch.split(table_grad, width), strict=True)
+    for number, (vectors, grad) in enumerate(parts):
+        here = slice(ends[number], ends[number + 1])
+        tiles.append(_Tile(vectors, grad, rows[order[here]] * len(vectors) + columns[here] - starts[number]))
     return tiles
 
 
@@ -169,66 +186,57 @@ def _ends(ascending: Tensor, values: list[int]) -> list[int]:
     return found
 
 
-def _block(
-    query: Tensor,
-    tiles: Sequence[_Tile],
-    buffer: Tensor,
-    weight: float,
-    scale: Tensor,
-    query_grad: Tensor,
-    table_grad: Tensor,
-) -> Tensor:
-    """The log-sum-exps ``(b,)`` of some questions, and the gradients of their sum; that by query lacks its ``scale``.
-
-    Scores are exponentiated as they are, and only where that goes wrong (as it does beyond 69) less the largest.
-    """
-    shift = None
-    sums, tile = _sums(query, tiles, buffer, shift)
-    log_sums = sums.log()
-    if not torch.linalg.vector_norm(log_sums, torch.inf).item() < LOG_SAFE:  # NaN comes here too
-        shift = _largest(query, tiles, buffer)
-        sums, tile = _sums(query, tiles, buffer, shift)
-        log_sums = sums.log() + shift
-    torch.div(weight, sums[:, None], out=scale)
-    scaled = query * scale
-    for number, part in enumerate(tiles):
-        if len(tiles) > 1:
-            tile = _exponentials(query, part, buffer, shift)
-        torch.addmm(query_grad, tile, part.vectors, beta=min(number, 1), out=query_grad)
-        table_grad[part.columns].addmm_(tile.T, scaled)
-    return log_sums
+_rooms = threading.local()
 
 
-def _sums(query: Tensor, tiles: Sequence[_Tile], buffer: Tensor, shift: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The sums of the exponentials, ``(b,)``, and the last tile."""
-    tile = _exponentials(query, tiles[0], buffer, shift)
-    sums = tile.sum(dim=1)
-    for part in tiles[1:]:
-        tile = _exponentials(query, part, buffer, shift)
-        sums += tile.sum(dim=1)
-    return sums, tile
+def _buffer(like: Tensor, size: int) -> Tensor:
+    """Room for scores, the same for every call: what is allocated anew is mapped anew, page by page."""
+    rooms: dict[tuple[torch.device, torch.dtype], Tensor] = vars(_rooms).setdefault("rooms", {})
+    key = like.device, like.dtype
+    if key not in rooms or len(rooms[key]) < size:
+        rooms[key] = like.new_empty(size)
+    return rooms[key]
 
 
-def _exponentials(query: Tensor, part: _Tile, buffer: Tensor, shift: Tensor | None) -> Tensor:
-    scores = _scores(query, part, buffer)
-    if shift is not None:
-        scores.sub_(shift[:, None])
-    scores.exp_().view(-1).index_fill_(0, part.left_out, 0)
+def _gradients(block: _Block, buffer: Tensor, weight: float, is_first: bool) -> Tensor:
+    """The sums of exponentials of a block, ``(b, 1)``, and its part of the gradients; that by query lacks its scale."""
+    sums: Tensor | None = None
+    for part in block.tiles:
+        tile = _exponentials(block, part, buffer)
+        sums = tile.sum(dim=1, keepdim=True) if sums is None else sums.add_(tile.sum(dim=1, keepdim=True))
+    assert sums is not None
+    scaled = block.query / sums
+    for number, part in enumerate(block.tiles):
+        if len(block.tiles) > 1:
+            tile = _exponentials(block, part, buffer)
+        torch.addmm(block.grad, tile, part.vectors, beta=min(number, 1), out=block.grad)
+        torch.addmm(part.grad, tile.t(), scaled, beta=1 - is_first, alpha=weight, out=part.grad)
+    return sums
+
+
+def _exponentials(block: _Block, part: _Tile, buffer: Tensor) -> Tensor:
+    scores = _scores(block, part, buffer)
+    if block.shift is not None:
+        scores.sub_(block.shift)
+    scores.exp_()
+    buffer.index_fill_(0, part.left_out, 0)
     return scores
 
 
-def _largest(query: Tensor, tiles: Sequence[_Tile], buffer: Tensor) -> Tensor:
-    largest = torch.full_like(query[:, 0], -torch.inf)
-    for part in tiles:
-        scores = _scores(query, part, buffer)
-        scores.view(-1).index_fill_(0, part.left_out, -torch.inf)
-        torch.maximum(largest, scores.amax(dim=1), out=largest)
+def _largest(block: _Block, buffer: Tensor) -> Tensor:
+    """The largest score of each question, ``(b, 1)``."""
+    largest = torch.full_like(block.query[:, :1], -torch.inf)
+    for part in block.tiles:
+        scores = _scores(block, part, buffer)
+        buffer.index_fill_(0, part.left_out, -torch.inf)
+        torch.maximum(largest, scores.amax(dim=1, keepdim=True), out=largest)
     return largest
 
 
-def _scores(query: Tensor, part: _Tile, buffer: Tensor) -> Tensor:
-    shape = len(query), len(part.vectors)
-    return torch.mm(query, part.vectors.T, out=buffer[: shape[0] * shape[1]].view(shape))
+def _scores(block: _Block, part: _Tile, buffer: Tensor) -> Tensor:
+    """The scores of a tile, ``(b, m)``, at the start of the buffer."""
+    scores = torch.as_strided(buffer, (len(block.query), len(part.vectors)), (len(part.vectors), 1))
+    return torch.mm(block.query, part.vectors.t(), out=scores)
 
 
 def _smooth(
@@ -236,13 +244,12 @@ def _smooth(
 ) -> Tensor:
     """``smoothing`` times the mean score of those that take part, summed over questions; its gradients subtracted."""
     rows, columns = left_out
-    n_left = len(table) - torch.bincount(rows, minlength=len(query))
+    share = smoothing / (len(table) - torch.bincount(rows, minlength=len(query))[:, None].to(query.dtype))  # (b, 1)
     vectors = table.sum(dim=0).repeat(len(query), 1).index_add_(0, rows, table[columns], alpha=-1)
-    mean = vectors * (smoothing / n_left.to(query.dtype))[:, None]  # (b, d)
-    share = query * (smoothing / n_left.to(query.dtype))[:, None]  # (b, d)
+    mean, shared = share * vectors, share * query  # (b, d)
     into.query.sub_(mean, alpha=weight)
-    into.table.sub_(share.sum(dim=0), alpha=weight)
-    into.table.index_add_(0, columns, share[rows], alpha=weight)
+    into.table.sub_(shared.sum(dim=0), alpha=weight)
+    into.table.index_add_(0, columns, shared[rows], alpha=weight)
     return (query * mean).sum()
 
 

@@ -120,11 +120,12 @@ class Trainer:
 
     def step(self, work: Work) -> float:
         """One step of the optimiser on a batch that is prepared; returns the loss before it."""
-        self.optimizer.zero_grad()
+        parameters = self.optimizer.param_groups[0]["params"]
+        for parameter in parameters:
+            parameter.grad = None
         value = work(self.model).item()
         if not math.isfinite(value):
             raise NonFiniteScores(f"the loss became {value}; try a smaller learning_rate")
-        parameters = self.optimizer.param_groups[0]["params"]
         for parameter in parameters:
             if parameter.grad is not None and parameter.grad.is_sparse:
                 parameter.grad = parameter.grad.to_dense()

@@ -1,0 +1,102 @@
+"""A million entities, 4-ary, d = 25: resident memory of training and of evaluation.
+
+Each runs in a process of its own. *Peak* is that of the whole process, imports and all; training has Adam's moments and
+the moving average of the weights. *Beyond the table* is what ranking takes over the state just before it (model, facts
+and known answers are there): it must not grow with the number of entities. Training must bring the loss of a batch
+down; some ranks are checked against a direct count in double precision, where scores that differ by rounding may lie
+on either side of the answer.
+"""
+
+from __future__ import annotations
+
+from benchmarks.harness import GIB, MIB, Figure, Memory, Plot, Result, Series, memory
+
+_SETUP = """
+import sys
+import numpy as np
+import torch
+from benchmarks.subjects import Shape, make_model, make_trainer, random_facts, whole_step
+from getd.evaluation.ranks import rank_facts
+from getd.facts.facts import Facts
+from getd.facts.known import KnownAnswers
+from getd.training.batches import Batch
+n_entities, n_facts, batch = map(int, sys.argv[1:])
+shape = Shape(4, 25, 25, n_entities)
+facts = random_facts(shape, n_facts)
+"""
+
+TRAINING = (
+    _SETUP
+    + """
+def work():
+    trainer = make_trainer(make_model(shape), {4: facts}, batch_size=batch, learning_rate=0.01, ema=0.99)
+    return [whole_step(trainer, Batch(0, np.arange(batch))) for _ in range(5)]
+
+def check(losses):
+    assert np.isfinite(losses).all(), losses
+    assert losses[-1] < losses[0], losses
+"""
+)
+
+EVALUATION = (
+    _SETUP
+    + """
+relation, entities = facts.relation.copy(), facts.entities.copy()
+relation[1::2], entities[1::2, :3] = relation[::2], entities[::2, :3]  # pairs that answer one question
+facts = Facts(relation, entities)
+known = KnownAnswers.build([{4: facts}], shape.n_relations, n_entities)
+asked = facts.take(slice(0, batch))
+model = make_model(shape).eval()
+
+def work():
+    return rank_facts(model, asked, known).rank
+
+@torch.no_grad()
+def check(ranks):
+    rows = facts.rows()
+    table = model.entity.weight.double()
+    for row in range(2):
+        for position in range(4):
+            fact = rows[row]
+            query = model.query(torch.tensor(fact[:1]), torch.tensor(fact[None, 1:]), position).double()
+            scores = (query @ table.T)[0].numpy()
+            others = [j for j in range(5) if j != position + 1]
+            answers = rows[(rows[:, others] == fact[others]).all(axis=1), position + 1]
+            rivals = np.delete(scores, np.unique(answers))
+            answer, near = scores[fact[position + 1]], 1e-5 * np.abs(scores).max()
+            first, last = 1 + (rivals > answer + near).sum(), 1 + (rivals > answer - near).sum()
+            assert first <= ranks[row, position] <= last, (first, ranks[row, position], last)
+"""
+)
+
+
+def measure(quick: bool = False) -> Result:
+    """Train once, evaluate with fewer and with all entities."""
+    n, fewer, n_facts, batch = (200, 100, 40, 8) if quick else (1_000_000, 100_000, 4_000, 128)
+    training = memory(TRAINING, str(n), str(n_facts), str(batch))
+    large = memory(EVALUATION, str(n), str(n_facts), str(batch))
+    small = large if quick else memory(EVALUATION, str(fewer), str(n_facts), str(batch))  # it starts slowly
+    runs = {"training": training, f"evaluation, {n:,}": large, f"evaluation, {fewer:,}": small}
+    more = abs(large.growth - small.growth) / MIB
+    return Result(
+        name="memory",
+        figures=[
+            Figure(f"training, {n:,} entities: peak", training.peak / GIB, "GiB", 3),
+            Figure(f"evaluation, {n:,} entities: peak", large.peak / GIB, "GiB", 3),
+            Figure(f"evaluation beyond the table: {n:,} against {fewer:,} entities", more, "MiB", 64),
+            Figure(f"evaluation beyond the table, {n:,} entities", large.growth / MIB, "MiB"),
+        ],
+        plots=[_bars(runs)],
+        details={name: {"peak": run.peak, "growth": run.growth, "kept": run.kept} for name, run in runs.items()}
+        | {"entities": n, "facts": n_facts, "batch": batch, "table": n * 25 * 4, "losses": training.value},
+        packages=("getd", "numpy", "torch"),
+    )
+
+
+def _bars(runs: dict[str, Memory]) -> Plot:
+    x = [float(i) for i in range(len(runs))]
+    series = [
+        Series("peak of the process", x, [run.peak / MIB for run in runs.values()]),
+        Series("growth of the work", x, [run.growth / MIB for run in runs.values()]),
+    ]
+    return Plot("resident memory", "", "MiB", series, log=False, x_ticks=list(runs))

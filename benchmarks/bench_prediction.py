@@ -1,0 +1,115 @@
+"""How long an answer takes: the ten best of a question through ``Run.predict``, by the number of entities.
+
+A 4-ary GETD with d = 25 and random weights. *Bare* is the product of the query with the table and ``topk``, for one
+question or for all hundred together; ``predict`` does names, the query, the filter of known answers and probabilities
+beside. Both must find the same answers. Times are the best of several.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+import polars as pl
+import torch
+from torch import Tensor
+
+from benchmarks.harness import Figure, Plot, Result, Series, best
+from benchmarks.subjects import Shape, make_model, random_facts
+from getd.facts.facts import Facts
+from getd.facts.knowledge_base import KnowledgeBase
+from getd.facts.relation import Relation, default_roles
+from getd.facts.vocabulary import Vocabulary
+from getd.prediction.run import Answer, Run
+from getd.runs.folder import RunFolder
+
+ENTITIES, QUESTIONS, TOP, POSITION = (10_000, 100_000, 1_000_000), 100, 10, 1
+KINDS = ("predict, 1 question", "bare, 1 question", "predict, 100 questions", "bare, 100 questions")
+
+
+def measure(quick: bool = False) -> Result:
+    """Latency for one question and for many, by the number of entities."""
+    sizes, questions = ((100, 200), 4) if quick else (ENTITIES, QUESTIONS)
+    found = {n: _times(Shape(4, 25, 25, n), questions, repeats=1 if quick else 7) for n in sizes}
+    x = [float(n) for n in sizes]
+    figures = [Figure(f"one question, {n:,} entities", 1000 * times[0], "ms") for n, times in found.items()]
+    figures += [Figure(f"one question over bare, {n:,} entities", t[0] / t[1], "x") for n, t in found.items()]
+    figures += [Figure(f"{questions} questions, {n:,} entities", 1000 * times[2], "ms") for n, times in found.items()]
+    return Result(
+        name="prediction",
+        figures=figures,
+        plots=[
+            Plot(
+                f"the {TOP} best answers",
+                "entities",
+                "ms",
+                [Series(kind, x, [1000 * found[n][i] for n in sizes]) for i, kind in enumerate(KINDS)],
+            )
+        ],
+        details={
+            "seconds": {str(n): dict(zip(KINDS, times, strict=True)) for n, times in found.items()},
+            "questions": questions,
+            "top": TOP,
+            "threads": torch.get_num_threads(),
+        },
+        packages=("getd", "polars", "torch"),
+    )
+
+
+def _times(shape: Shape, questions: int, repeats: int) -> tuple[float, float, float, float]:
+    run, facts = _run(shape, questions)
+    asked = [_question(run, facts, row) for row in range(questions)]
+    relation, entities = torch.tensor(facts.relation), torch.tensor(facts.entities)
+    with torch.no_grad():
+        query = run.model.query(relation, entities, POSITION)  # (questions, d)
+    first, table = query[:1].contiguous(), run.model.candidates(POSITION).detach()
+    answers: list[list[Answer]] = []
+
+    def bare(vectors: Tensor) -> Tensor:
+        return torch.topk(vectors @ table.T, TOP, dim=1).indices
+
+    def predict() -> None:
+        answers[:] = [run.predict(*question, top=TOP) for question in asked]
+
+    one, bare_one = best(lambda: run.predict(*asked[0], top=TOP), lambda: bare(first), repeats=repeats)
+    many, bare_many = best(predict, lambda: bare(query), repeats=min(repeats, 2))
+    _check(run, facts, query @ table.T, answers)
+    return one, bare_one, many, bare_many
+
+
+def _run(shape: Shape, questions: int) -> tuple[Run, Facts]:
+    """A run as training would leave it, but in memory and with random weights."""
+    names = pl.Series([f"entity{i:07d}" for i in range(shape.n_entities)])
+    labels = [f"relation{i:02d}" for i in range(shape.n_relations)]
+    facts = random_facts(shape, questions)
+    kb = KnowledgeBase(
+        name="random",
+        entities=Vocabulary(names),
+        relations=Vocabulary(labels),
+        signatures=tuple(Relation(label, default_roles(shape.arity)) for label in labels),
+        splits=MappingProxyType({"train": {shape.arity: facts}}),
+        duplicates=MappingProxyType({}),
+    )
+    run = Run(RunFolder(Path("nowhere")), kb, make_model(shape).eval())
+    assert run.known.slots  # the index is made before the first question, not with it
+    return run, facts
+
+
+def _question(run: Run, facts: Facts, row: int) -> tuple[str, list[str]]:
+    names = run.kb.entities.decode(facts.entities[row])
+    return run.kb.relations[int(facts.relation[row])], [*names[:POSITION], "?", *names[POSITION + 1 :]]
+
+
+def _check(run: Run, facts: Facts, scores: Tensor, predicted: list[list[Answer]]) -> None:
+    """The answers score as the best that are not known do; up to rounding, so that near ties may change places."""
+    scores = scores.clone()
+    known = run.known.lookup(facts.relation, facts.entities, POSITION)
+    scores[torch.tensor(known.rows), torch.tensor(known.values)] = -torch.inf
+    wanted = torch.topk(scores, TOP, dim=1).values
+    for row, answers in enumerate(predicted):
+        ids = torch.tensor(np.array(run.kb.entities.ids([answer.name for answer in answers])))
+        assert len(set(ids.tolist())) == TOP
+        torch.testing.assert_close(scores[row, ids], wanted[row], rtol=1e-4, atol=1e-6)
+        given = torch.tensor([answer.score for answer in answers])
+        torch.testing.assert_close(given, wanted[row], rtol=1e-4, atol=1e-6)

@@ -1,0 +1,55 @@
+"""What a training step does beside arithmetic, seen by ``torch.profiler``."""
+
+from __future__ import annotations
+
+from torch.profiler import ProfilerActivity, profile, record_function
+
+from benchmarks.subjects import whole_step
+from getd.training.batches import Batch
+from getd.training.train import Trainer
+
+
+def profiled_shares(trainer: Trainer, batches: list[Batch]) -> list[tuple[float, float]]:
+    """For each step its seconds and the share of them in which its thread runs no operation or prepares data."""
+    whole_step(trainer, batches[0])
+    with profile(activities=[ProfilerActivity.CPU]) as profiler:
+        for batch in batches:
+            with record_function("step"):
+                with record_function("prepare"):
+                    work = trainer.regime.prepare(batch)
+                trainer.step(work)
+    events = [(e.name, e.thread, e.time_range.start, e.time_range.end) for e in profiler.events()]
+    steps = [(thread, start, stop) for name, thread, start, stop in events if name == "step"]
+    assert len(steps) == len(batches)
+    thread = steps[0][0]
+    spans = {
+        kind: _union([(a, b) for name, where, a, b in events if where == thread and name.startswith(kind)])
+        for kind in ("aten::", "prepare")
+    }
+    shares = []
+    for _, start, stop in steps:
+        busy = _within(spans["aten::"], start, stop)
+        preparing = [(max(a, start), min(b, stop)) for a, b in spans["prepare"] if a < stop and b > start]
+        busy -= sum(_within(spans["aten::"], a, b) for a, b in preparing)
+        shares.append((1e-6 * (stop - start), 1 - busy / (stop - start)))
+    return shares
+
+
+def _union(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Disjoint spans that cover the same time.
+
+    >>> _union([(0, 2), (1, 3), (5, 6)])
+    [(0, 3), (5, 6)]
+    """
+    found: list[tuple[float, float]] = []
+    for start, stop in sorted(spans):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(stop, found[-1][1]))
+        else:
+            found.append((start, stop))
+    return found
+
+
+def _within(spans: list[tuple[float, float]], start: float, stop: float) -> float:
+    """How much of the time between start and stop disjoint spans cover."""
+    return sum(max(0.0, min(b, stop) - max(a, start)) for a, b in spans)
