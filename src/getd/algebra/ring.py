@@ -180,7 +180,7 @@ def ring_environments(
     slices = {j: cores[j].transpose(0, 1).flatten(1) for j in {*read, *places}}  # (d, R R'), the one copy
     transposed = {j: _project(cores[j], slices[j], vector) for j, vector in read.items()}  # (b, R_{j+1}, R_j)
     around = products_of_others(transposed, len(cores), places, _multiply_transposed)  # (b, R_j, R_{j+1})
-    return [matrix.flatten(1) @ slices[j].T for j, matrix in zip(places, around, strict=True)]
+    return [matrix.flatten(1) @ slices[j].t() for j, matrix in zip(places, around, strict=True)]
 
 
 def ring_environment(cores: Sequence[Tensor], vectors: Sequence[Tensor | None], place: int) -> Tensor:
