@@ -121,8 +121,10 @@ def reshaped_environments(
     >>> reshaped_environments([torch.ones(3, 2, 3), torch.ones(3, 4, 3), torch.ones(3, 2, 3)], (4, 4), ones, [0])
     [tensor([[108., 108., 108., 108.]])]
     """
+    dims, ring_shape = tuple(dims), tuple(core.shape[1] for core in cores if core.dim() == 3)
+    if ring_shape == dims:  # one core per mode: the case of every day
+        return ring_environments(cores, vectors, places)
     check_ring(cores)
-    dims, ring_shape = tuple(dims), tuple(core.shape[1] for core in cores)
     check_reshape(ring_shape, dims)
     groups = cores_of_modes(dims, ring_shape)
     if groups is not None:

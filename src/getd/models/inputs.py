@@ -19,13 +19,13 @@ class NormDropout(nn.Module):
         self.dropout = dropout
 
     def forward(self, vectors: Tensor) -> Tensor:
-        rows = vectors.reshape(-1, vectors.shape[-1])
+        rows = vectors if vectors.dim() == 2 else vectors.reshape(-1, vectors.shape[-1])
         if self.norm is not None:
             rows = self._normalise(self.norm, rows)
         if self.training and self.dropout:
             kept = torch.rand_like(rows) >= self.dropout  # a third of the time of nn.Dropout, which draws bit by bit
             rows = rows * (kept / (1 - self.dropout))
-        return rows.view(vectors.shape)
+        return rows if vectors.dim() == 2 else rows.view(vectors.shape)
 
     def _normalise(self, norm: nn.BatchNorm1d, rows: Tensor) -> Tensor:
         """Called directly: the module would count batches, which nobody reads, three times a step."""
