@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from benchmarks.subjects import whole_step
@@ -9,8 +11,17 @@ from getd.training.batches import Batch
 from getd.training.train import Trainer
 
 
-def profiled_shares(trainer: Trainer, batches: list[Batch]) -> list[tuple[float, float]]:
-    """For each step its seconds and the share of them in which its thread runs no operation or prepares data."""
+@dataclass(frozen=True)
+class ProfiledStep:
+    """A step as the profiler saw it: its seconds, and shares of them; preparing data counts in both."""
+
+    seconds: float
+    python: float  # neither an operation runs nor a node of autograd's engine, which is C++
+    no_operation: float  # no operation runs
+
+
+def profiled_steps(trainer: Trainer, batches: list[Batch]) -> list[ProfiledStep]:
+    """Some steps, each prepared and taken."""
     whole_step(trainer, batches[0])
     with profile(activities=[ProfilerActivity.CPU]) as profiler:
         for batch in batches:
@@ -22,17 +33,21 @@ def profiled_shares(trainer: Trainer, batches: list[Batch]) -> list[tuple[float,
     steps = [(thread, start, stop) for name, thread, start, stop in events if name == "step"]
     assert len(steps) == len(batches)
     thread = steps[0][0]
-    spans = {
-        kind: _union([(a, b) for name, where, a, b in events if where == thread and name.startswith(kind)])
-        for kind in ("aten::", "prepare")
-    }
-    shares = []
+
+    def spans(*kinds: str) -> list[tuple[float, float]]:
+        return _union([(a, b) for name, where, a, b in events if where == thread and name.startswith(kinds)])
+
+    operations, engine = spans("aten::"), spans("aten::", "autograd::engine::evaluate_function")
+    preparing = spans("prepare")
+    found = []
     for _, start, stop in steps:
-        busy = _within(spans["aten::"], start, stop)
-        preparing = [(max(a, start), min(b, stop)) for a, b in spans["prepare"] if a < stop and b > start]
-        busy -= sum(_within(spans["aten::"], a, b) for a, b in preparing)
-        shares.append((1e-6 * (stop - start), 1 - busy / (stop - start)))
-    return shares
+        own = [(max(a, start), min(b, stop)) for a, b in preparing if a < stop and b > start]
+        python, no_operation = (
+            1 - (_within(busy, start, stop) - sum(_within(busy, a, b) for a, b in own)) / (stop - start)
+            for busy in (engine, operations)
+        )
+        found.append(ProfiledStep(1e-6 * (stop - start), python, no_operation))
+    return found
 
 
 def _union(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -116,15 +116,15 @@ def softmax_gradients(
     shape = tile_shape(len(query), len(table), None if query.device.type == "cpu" else ACCELERATOR_ROOM)
     blocks = _cut(query, table, left_out, shape, into)
     buffer = _buffer(query, shape.rows * shape.columns)
-    sums = torch.cat([_gradients(block, buffer, weight, number == 0) for number, block in enumerate(blocks)])
+    sums = _all_gradients(blocks, buffer, weight)
     log_sums = sums.log()
     if not torch.linalg.vector_norm(log_sums, torch.inf).item() < LOG_SAFE:  # NaN comes here too
         blocks = [block._replace(shift=_largest(block, buffer)) for block in blocks]
-        sums = torch.cat([_gradients(block, buffer, weight, number == 0) for number, block in enumerate(blocks)])
+        sums = _all_gradients(blocks, buffer, weight)
         log_sums = sums.log() + torch.cat([block.shift for block in blocks if block.shift is not None])
 
     answers = table[target]
-    into.query.mul_(weight / sums).sub_(answers, alpha=weight * (1 - smoothing))
+    into.query.div_(sums).sub_(answers, alpha=weight * (1 - smoothing))
     into.table.index_add_(0, target, query, alpha=weight * (smoothing - 1))
     loss = log_sums.sum() - (1 - smoothing) * (query * answers).sum()
     if smoothing:
@@ -153,15 +153,17 @@ def _cut(
     query: Tensor, table: Tensor, left_out: tuple[Tensor, Tensor], shape: TileShape, into: Gradients
 ) -> list[_Block]:
     rows, columns = left_out
+    n, flat = len(table), torch.add(columns, rows, alpha=len(table))
+    if shape == (len(query), n):
+        return [_Block(query, into.query, [_Tile(table, into.table, flat)])]
     starts = list(range(0, len(query), shape.rows))
     ends = _ends(rows, [*starts, len(query)])
-    flat = rows * len(table) + columns
     blocks = []
     parts = zip(torch.split(query, shape.rows), torch.split(into.query, shape.rows), strict=True)
     for number, (part, grad) in enumerate(parts):
         start, here = starts[number], slice(ends[number], ends[number + 1])
-        if shape.columns >= len(table):
-            tiles = [_Tile(table, into.table, flat[here] - start * len(table) if start else flat[here])]
+        if shape.columns >= n:
+            tiles = [_Tile(table, into.table, flat[here] - start * n)]
         else:
             tiles = _cut_columns(table, into.table, rows[here] - start, columns[here], shape.columns)
         blocks.append(_Block(part, grad, tiles))
@@ -198,8 +200,14 @@ def _buffer(like: Tensor, size: int) -> Tensor:
     return rooms[key]
 
 
+def _all_gradients(blocks: list[_Block], buffer: Tensor, weight: float) -> Tensor:
+    """The sums of exponentials of all questions, ``(b, 1)``, and the gradients; that by query is yet to be divided."""
+    sums = [_gradients(block, buffer, weight, number == 0) for number, block in enumerate(blocks)]
+    return sums[0] if len(sums) == 1 else torch.cat(sums)
+
+
 def _gradients(block: _Block, buffer: Tensor, weight: float, is_first: bool) -> Tensor:
-    """The sums of exponentials of a block, ``(b, 1)``, and its part of the gradients; that by query lacks its scale."""
+    """The same for one block; the first overwrites the gradient of the table, the others add to it."""
     sums: Tensor | None = None
     for part in block.tiles:
         tile = _exponentials(block, part, buffer)
@@ -209,7 +217,7 @@ def _gradients(block: _Block, buffer: Tensor, weight: float, is_first: bool) -> 
     for number, part in enumerate(block.tiles):
         if len(block.tiles) > 1:
             tile = _exponentials(block, part, buffer)
-        torch.addmm(block.grad, tile, part.vectors, beta=min(number, 1), out=block.grad)
+        torch.addmm(block.grad, tile, part.vectors, beta=min(number, 1), alpha=weight, out=block.grad)
         torch.addmm(part.grad, tile.t(), scaled, beta=1 - is_first, alpha=weight, out=part.grad)
     return sums
 
