@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ def to_json(result: Result) -> dict[str, Any]:
         "command": f"python -m benchmarks {result.name}",
         "figures": [asdict(figure) | {"holds": figure.holds} for figure in result.figures],
         "details": result.details,
+        "peak_memory_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),  # of the whole process
         "plots": [asdict(plot) for plot in result.plots],
         "machine": machine_facts(*result.packages),
     }
@@ -141,7 +143,8 @@ def _section(values: dict[str, Any], folder: Path) -> str:
     lines += [
         "",
         f"{machine['processor']}, {machine['cores']} cores{threads}, {machine['memory_gib']} GiB, "
-        f"{machine['system']}, Python {machine['python']}, {versions}.",
+        f"{machine['system']}, Python {machine['python']}, {versions}. Peak memory of the benchmark: "
+        f"{values['peak_memory_mib']:,} MiB.",
     ]
     if (folder / f"{result.name}.svg").exists():
         lines += ["", f"![{result.name}]({folder.name}/{result.name}.svg)"]

@@ -48,7 +48,7 @@ def test_a_result_is_the_same_after_json() -> None:
 def test_results_are_kept_with_the_machine_and_drawn(place: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["facts"], run=lambda name, quick: to_json(RESULT), **place) == 0
     kept = json.loads((place["folder"] / "made_up.json").read_text())
-    assert set(kept) == {"name", "command", "figures", "details", "plots", "machine"}
+    assert set(kept) == {"name", "command", "figures", "details", "peak_memory_mib", "plots", "machine"}
     assert kept["command"] == "python -m benchmarks made_up"
     assert kept["figures"][0] == {
         "name": "step over bare",
