@@ -19,9 +19,7 @@ N_ENTITIES, N_RELATIONS = 9, 3
 
 def blocks(seed: int = 0) -> dict[int, Facts]:
     rng = np.random.default_rng(seed)
-    return {
-        n: Facts(rng.integers(0, N_RELATIONS, 30), rng.integers(0, N_ENTITIES // 2, (30, n))) for n in (2, 3, 4)
-    }
+    return {n: Facts(rng.integers(0, N_RELATIONS, 30), rng.integers(0, N_ENTITIES // 2, (30, n))) for n in (2, 3, 4)}
 
 
 def small_model(name: str, arities: tuple[int, ...]) -> DotProductModel:
