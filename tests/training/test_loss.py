@@ -101,3 +101,25 @@ def test_with_one_answer_the_softmax_losses_agree() -> None:
     labels = torch.nn.functional.one_hot(target, len(table)).double()
     one = filtered_softmax_loss(query, table, target, nothing, 0.2) / len(query)
     assert one.item() == pytest.approx(multi_answer_loss(query @ table.T, labels, "softmax", 0.2).item())
+
+
+@pytest.mark.parametrize("shape", [(7, 40), (3, 40), (7, 9)])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_scores_beyond_what_floats_exponentiate_do_no_harm(
+    monkeypatch: pytest.MonkeyPatch, shape: tuple[int, int], sign: int
+) -> None:
+    """The first attempt overflows (or vanishes) and leaves infinities behind; the second overwrites them."""
+    monkeypatch.setattr(loss_module, "tile_shape", lambda *_: TileShape(*shape))
+    generator = torch.Generator().manual_seed(0)
+    query = 20 * torch.rand(7, 5, generator=generator).requires_grad_()
+    table = (sign * 20 * torch.rand(40, 5, generator=generator)).requires_grad_()
+    assert not torch.isfinite((query @ table.T).exp().sum(dim=1).log()).all()
+    target, nothing = torch.arange(7), (torch.zeros(0, dtype=torch.long),) * 2
+    plain = torch.nn.functional.cross_entropy(query @ table.T, target, reduction="sum")
+    wanted = torch.autograd.grad(plain, [query, table])
+    into = Gradients(torch.empty_like(query), torch.empty_like(table))
+    with torch.no_grad():
+        loss = softmax_gradients(query, table, target, nothing, 0.0, 1.0, into)
+    assert loss.item() == pytest.approx(plain.item(), rel=1e-5)
+    for found, grad in zip(into, wanted, strict=True):
+        assert torch.allclose(found, grad, rtol=1e-4, atol=1e-3)

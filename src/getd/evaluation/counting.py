@@ -77,18 +77,11 @@ def rank_scores(
     for found, what in ((len(ids), "answers"), (len(known.offsets) - 1, "rows of known answers")):
         if found != len(scores):
             raise ShapeError(f"expected {len(scores)} {what}, one for each row of scores, found {found}")
-    row, column = other_answers(known, ids)
+    row, column = known.others(ids)
     with torch.no_grad():
         target = scores.gather(1, torch.tensor(ids, device=scores.device)[:, None])
         counts = count_rivals(scores, target, *(torch.tensor(part, device=scores.device) for part in (row, column)))
     return to_ranks(counts.cpu().numpy(), scores.shape[1] - np.bincount(row, minlength=len(scores)), ties)
-
-
-def other_answers(known: Answers, answers: Ids) -> tuple[Ids, Ids]:
-    """What a filter leaves out, as rows and columns: the known answers of each row but the one that is ranked."""
-    rows = known.rows
-    other = known.values != answers[rows]
-    return rows[other], known.values[other]
 
 
 def count_rivals(scores: Tensor, target: Tensor, row: Tensor, column: Tensor) -> Tensor:

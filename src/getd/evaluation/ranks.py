@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from getd.evaluation.counting import Floats, Ranks, Ties, check_ties, count_rivals, other_answers, to_ranks
+from getd.evaluation.counting import Floats, Ranks, Ties, check_ties, count_rivals, to_ranks
 from getd.facts.facts import Facts, Ids
 from getd.facts.known import KnownAnswers
 from getd.models.base import DotProductModel, ScoringModel
@@ -101,7 +101,7 @@ class _Slot:
 
     def other_answers(self, rows: Ids) -> tuple[Ids, Ids]:
         known = self.known.lookup(self.facts.relation[rows], self.facts.entities[rows], self.position)
-        return other_answers(known, self.answers[rows])
+        return known.others(self.answers[rows])
 
     def scorer(self, rows: Ids) -> Scorer:
         """The scores of some questions.

@@ -32,6 +32,12 @@ class Answers:
         """Which question each value answers, ``(total,)``: with ``values``, the indices of a filter."""
         return np.repeat(np.arange(len(self.offsets) - 1), self.counts)
 
+    def others(self, own: Ids) -> tuple[Ids, Ids]:
+        """Questions, ascending, and values: all answers but the own one of each question, which ``own (b,)`` names."""
+        rows = self.rows
+        other = self.values != own[rows]
+        return rows[other], self.values[other]
+
 
 @dataclass(frozen=True, eq=False)
 class _Slot:
@@ -54,9 +60,7 @@ class OtherAnswers:
     def take(self, facts: Ids) -> tuple[Ids, Ids]:
         """The questions of these facts, numbered fact by fact, and their other answers: pairs, questions ascending."""
         found = _gather(self.answers, self.starts[facts].ravel(), self.counts[facts].ravel())
-        questions = found.rows
-        other = found.values != self.own[facts].ravel()[questions]
-        return questions[other], found.values[other]
+        return found.others(self.own[facts].ravel())
 
 
 @dataclass(frozen=True, eq=False)
