@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 
 import torch
 from torch import Tensor
 
-from getd.models.base import DotProductModel
+from getd.models.base import DotProductModel, ScoringModel
 from getd.models.getd import GETD
 from getd.models.n_cp import NCP
 from getd.models.n_tucker import NTuckER
+from getd.models.reciprocal import Reciprocal
+from getd.models.tucker import TuckER
+from getd.models.tucker_model import TuckerModel
 
 
 def core_entry(model: DotProductModel, arity: int, index: tuple[int, ...]) -> float:
@@ -33,13 +37,25 @@ def core_entry(model: DotProductModel, arity: int, index: tuple[int, ...]) -> fl
     return float(chain.trace())
 
 
-def score(model: DotProductModel, relation: int, entities: list[int]) -> float:
-    """The bare multilinear form of a fact (batch norm off)."""
+def score(model: ScoringModel, relation: int, entities: list[int], position: int | None) -> float:
+    """The score of a fact without batch norm, asked with this position open (None: the relation)."""
+    if isinstance(model, Reciprocal):
+        if position is None:
+            return score(model.inner, relation, entities, None)
+        turned = entities[position:] + entities[:position]
+        return score(model.inner, relation + position * model.n_relations, turned, 0)
+    return SCORES[type(model)](model, relation, entities)
+
+
+def n_cp(model: NCP, relation: int, entities: list[int]) -> float:
     r = model.relation.weight.detach()[relation]
-    if isinstance(model, NCP):
-        vectors = [table.weight.detach()[e] for table, e in zip(model.entity, entities, strict=False)]
-        return sum(float(r[i]) * _product([float(v[i]) for v in vectors]) for i in range(len(r)))
-    vectors = [r, *(model.entity.weight.detach()[e] for e in entities)]
+    vectors = [table.weight.detach()[e] for table, e in zip(model.entity, entities, strict=False)]
+    return sum(float(r[i]) * _product([float(v[i]) for v in vectors]) for i in range(len(r)))
+
+
+def tucker(model: TuckerModel, relation: int, entities: list[int]) -> float:
+    """The bare multilinear form, index by index."""
+    vectors = [model.relation.weight.detach()[relation], *(model.entity.weight.detach()[e] for e in entities)]
     total = 0.0
     for index in product(*(range(len(v)) for v in vectors)):
         total += core_entry(model, len(entities), index) * _product(
@@ -60,3 +76,11 @@ def distmult(relation: Tensor, entity: Tensor, r: int, entities: list[int]) -> f
     return sum(
         float(relation[r, i]) * _product([float(entity[e, i]) for e in entities]) for i in range(relation.shape[1])
     )
+
+
+SCORES: dict[type[ScoringModel], Callable[..., float]] = {
+    GETD: tucker,
+    NCP: n_cp,
+    NTuckER: tucker,
+    TuckER: tucker,
+}

@@ -12,7 +12,7 @@ from torch.testing import assert_close
 
 from getd.algebra.ring import ring_to_tensor
 from getd.errors import ConfigError, ShapeError
-from getd.models.base import DotProductModel
+from getd.models.base import DotProductModel, ScoringModel
 from getd.models.getd import GETD, GETDSettings
 from getd.models.n_cp import NCP, NCPSettings
 from getd.models.n_tucker import NTuckER, NTuckERSettings
@@ -20,21 +20,29 @@ from getd.models.registry import MODELS, make_model, model_settings
 from tests.models import reference_models as reference
 
 N_ENTITIES, N_RELATIONS, ROWS = 7, 3, 6
-TINY = {
+TINY: dict[str, dict[str, object]] = {
     "getd": {"entity_dim": 3, "relation_dim": 2, "ring_ranks": 2},
     "n-cp": {"entity_dim": 4},
     "n-tucker": {"entity_dim": 3, "relation_dim": 2},
+    "tucker": {"entity_dim": 3, "relation_dim": 2},
 }
-Case = tuple[DotProductModel, Tensor, Tensor]
+VARIANTS: dict[str, tuple[str, dict[str, object]]] = {  # other forms that must keep the same laws
+    "n-cp+reciprocal": ("n-cp", {"reciprocal": True}),
+    "getd+reciprocal": ("getd", {"reciprocal": True}),
+}
+FORMS = {name: (name, settings) for name, settings in TINY.items()}
+FORMS |= {form: (name, TINY[name] | more) for form, (name, more) in VARIANTS.items()}
+Case = tuple[ScoringModel, Tensor, Tensor]
 
 
-def make(name: str, arity: int | tuple[int, ...], **settings: object) -> DotProductModel:
+def make(form: str, arity: int | tuple[int, ...], **settings: object) -> ScoringModel:
     arities = (arity,) if isinstance(arity, int) else arity
     generator = torch.Generator().manual_seed(0)
-    checked = model_settings(name, {**TINY[name], **settings})
+    name, tiny = FORMS[form]
+    checked = model_settings(name, tiny | settings)
     model = make_model(name, checked, N_ENTITIES, N_RELATIONS, arities, generator).double()
     for module in model.modules():  # statistics as after some training
-        if isinstance(module, torch.nn.BatchNorm1d):
+        if isinstance(module, torch.nn.BatchNorm1d | torch.nn.BatchNorm2d):
             module.running_mean.normal_(generator=generator)
             module.running_var.uniform_(0.5, 2, generator=generator)
     return model.eval()
@@ -46,14 +54,27 @@ def batch(arity: int) -> tuple[Tensor, Tensor]:
     return relation, torch.randint(N_ENTITIES, (ROWS, arity), generator=generator)
 
 
+def forms_and_arities(*arities: int) -> list[tuple[str, int]]:
+    """Every form with each of these arities that it serves."""
+    return [
+        (form, n) for form, (name, _) in FORMS.items() for n in arities if n == 2 or not MODELS[name][0].binary_only
+    ]
+
+
+def dot_product(model: ScoringModel) -> DotProductModel:
+    if not isinstance(model, DotProductModel):
+        pytest.skip("the score is no dot product")
+    return model
+
+
 def test_every_model_is_in_the_battery() -> None:
     assert set(TINY) == set(MODELS)
 
 
-@pytest.fixture(params=[(name, arity) for name in TINY for arity in (2, 3, 4, 5)], ids=lambda p: f"{p[0]}-{p[1]}")
+@pytest.fixture(params=forms_and_arities(2, 3, 4, 5), ids=lambda p: f"{p[0]}-{p[1]}")
 def case(request: pytest.FixtureRequest) -> Case:
-    name, arity = request.param
-    return (make(name, arity), *batch(arity))
+    form, arity = request.param
+    return (make(form, arity), *batch(arity))
 
 
 def test_every_entity_and_relation_gets_one_finite_score(case: Case) -> None:
@@ -62,15 +83,19 @@ def test_every_entity_and_relation_gets_one_finite_score(case: Case) -> None:
         scores = model.score_candidates(relation, entities, position)
         assert scores.shape == (ROWS, N_ENTITIES)
         assert scores.isfinite().all()
-    assert model.score_relations(entities).shape == (ROWS, N_RELATIONS)
+        assert scores.std() > 0
+    relations = model.score_relations(entities)
+    assert relations.shape == (ROWS, N_RELATIONS)
+    assert relations.isfinite().all()
 
 
 def test_the_answer_in_the_open_place_is_never_read(case: Case) -> None:
     model, relation, entities = case
     for position in range(entities.shape[1]):
         blanked = entities.clone()
-        blanked[:, position] = 0
-        assert_close(model.queries(relation, blanked)[:, position], model.queries(relation, entities)[:, position])
+        if isinstance(model, DotProductModel):
+            blanked[:, position] = 0
+            assert_close(model.queries(relation, blanked)[:, position], model.queries(relation, entities)[:, position])
         blanked[:, position] = -(10**9)
         expected = model.score_candidates(relation, entities, position)
         assert torch.equal(model.score_candidates(relation, blanked, position), expected)
@@ -81,26 +106,48 @@ def test_rows_of_a_batch_do_not_disturb_each_other(case: Case) -> None:
     together = model.score_candidates(relation, entities, 0)
     alone = [model.score_candidates(relation[i : i + 1], entities[i : i + 1], 0) for i in range(ROWS)]
     assert_close(together, torch.cat(alone))
+    relations = [model.score_relations(entities[i : i + 1]) for i in range(ROWS)]
+    assert_close(model.score_relations(entities), torch.cat(relations))
 
 
 def test_all_positions_at_once_equal_one_by_one(case: Case) -> None:
     model, relation, entities = case
+    model = dot_product(model)
     one_by_one = [model.query(relation, entities, p) for p in range(entities.shape[1])]
     assert_close(model.queries(relation, entities), torch.stack(one_by_one, dim=1))
+    queries, relation_query = model.all_queries(relation, entities)
+    assert_close(queries, torch.stack(one_by_one, dim=1))
+    assert_close(relation_query, model.relation_query(entities))
 
 
 def test_chosen_candidates_have_the_scores_they_have_among_all(case: Case) -> None:
     model, relation, entities = case
     chosen = torch.tensor([4, 0, 4])
-    assert_close(
-        model.score_candidates(relation, entities, 1, chosen), model.score_candidates(relation, entities, 1)[:, chosen]
+    own = torch.randint(N_ENTITIES, (ROWS, 5), generator=torch.Generator().manual_seed(3))
+    for position in range(entities.shape[1]):
+        everyone = model.score_candidates(relation, entities, position)
+        assert_close(model.score_candidates(relation, entities, position, chosen), everyone[:, chosen])
+        assert_close(model.score_candidates(relation, entities, position, own), everyone.gather(1, own))
+
+
+def test_candidates_of_all_positions_have_the_scores_they_have_at_each(case: Case) -> None:
+    model, relation, entities = case
+    generator, n = torch.Generator().manual_seed(4), entities.shape[1]
+    own = torch.randint(N_ENTITIES, (ROWS, n, 2), generator=generator)
+    shared = torch.randint(N_ENTITIES, (n, 3), generator=generator)
+    expected = []
+    for position in range(n):
+        everyone = model.score_candidates(relation, entities, position)
+        expected.append(torch.cat([everyone.gather(1, own[:, position]), everyone[:, shared[position]]], dim=1))
+    assert_close(model.score_positions(relation, entities, own, shared), torch.stack(expected, dim=1))
+    assert_close(model.score_positions(relation, entities, own), torch.stack(expected, dim=1)[:, :, :2])
+
+
+@pytest.mark.parametrize(("form", "arity"), forms_and_arities(2, 3, 4))
+def test_without_batch_norm_scores_equal_nested_loops(form: str, arity: int) -> None:
+    model = make(
+        form, arity, **({"batch_norm": False} if "batch_norm" in model_settings(*FORMS[form]).model_dump() else {})
     )
-
-
-@pytest.mark.parametrize("arity", [2, 3, 4])
-@pytest.mark.parametrize("name", TINY)
-def test_without_batch_norm_scores_equal_nested_loops(name: str, arity: int) -> None:
-    model = make(name, arity, batch_norm=False)
     relation, entities = batch(arity)
     for row in range(2):
         for position in range(arity):
@@ -108,65 +155,114 @@ def test_without_batch_norm_scores_equal_nested_loops(name: str, arity: int) -> 
             for candidate in (0, 5):
                 fact = entities[row].tolist()
                 fact[position] = candidate
-                assert scores[candidate].item() == pytest.approx(reference.score(model, int(relation[row]), fact))
+                expected = reference.score(model, int(relation[row]), fact, position)
+                assert scores[candidate].item() == pytest.approx(expected)
         relations = model.score_relations(entities[row : row + 1])[0]
         for r in range(N_RELATIONS):
-            assert relations[r].item() == pytest.approx(reference.score(model, r, entities[row].tolist()))
+            assert relations[r].item() == pytest.approx(reference.score(model, r, entities[row].tolist(), None))
 
 
 def test_every_parameter_takes_part_in_training(case: Case) -> None:
     model, relation, entities = case
     model.train()
-    queries = model.queries(relation, entities)
-    scores = sum(((queries[:, p] @ model.candidates(p).T) ** 2).sum() for p in range(entities.shape[1]))
-    (scores + (model.score_relations(entities) ** 2).sum()).backward()
+    scores = [model.score_candidates(relation, entities, p) for p in range(entities.shape[1])]
+    sum((part**2).sum() for part in [*scores, model.score_relations(entities)]).backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.abs().sum() > 0, name
 
 
-@pytest.mark.parametrize("arity", [2, 3, 4, 5])
-@pytest.mark.parametrize("name", TINY)
-def test_renaming_entities_permutes_scores(name: str, arity: int) -> None:
-    model, (relation, entities) = make(name, arity), batch(arity)
+def test_what_few_candidates_teach_stays_in_their_rows(case: Case) -> None:
+    """The gradient of every entity table is sparse, and of the rows that were looked up alone."""
+    model, _, entities = case
+    relation, facts = torch.zeros(1, dtype=torch.long), torch.zeros_like(entities[:1])
+    model.train()
+    own = torch.tensor([0, 2]).expand(1, entities.shape[1], 2)
+    (model.score_positions(relation, facts, own) ** 2).sum().backward()
+    tables = {name: p for name, p in model.named_parameters() if "entity" in name.split(".") and len(p) == N_ENTITIES}
+    assert tables
+    for name, table in tables.items():
+        assert table.grad is not None, name
+        assert table.grad.is_sparse, name
+        assert set(table.grad.coalesce().indices()[0].tolist()) <= {0, 2}, name
+
+
+@pytest.mark.parametrize(("form", "arity"), forms_and_arities(2, 3, 4, 5))
+def test_renaming_entities_permutes_scores(form: str, arity: int) -> None:
+    model, (relation, entities) = make(form, arity), batch(arity)
     new_name = torch.randperm(N_ENTITIES, generator=torch.Generator().manual_seed(2))
-    renamed = make(name, arity)
+    renamed = make(form, arity)
     weights = model.state_dict()
     moved = {
         key: torch.empty_like(w).index_copy_(0, new_name, w)
         for key, w in weights.items()
-        if len(w.shape) and len(w) == N_ENTITIES and key.startswith("entity.")
+        if len(w.shape) and len(w) == N_ENTITIES and "entity" in key.split(".")
     }
+    assert moved
     renamed.load_state_dict({**weights, **moved})
     for position in range(arity):
         expected = model.score_candidates(relation, entities, position)
         assert_close(renamed.score_candidates(relation, new_name[entities], position)[:, new_name], expected)
 
 
-def test_what_is_saved_scores_the_same_to_the_bit(case: Case, tmp_path: Path) -> None:
-    model, relation, entities = case
+@pytest.mark.parametrize(("form", "arity"), forms_and_arities(2, 3, 4, 5))
+def test_what_is_saved_scores_the_same_to_the_bit(form: str, arity: int, tmp_path: Path) -> None:
+    model, (relation, entities) = make(form, arity), batch(arity)
     save_file(model.state_dict(), tmp_path / "weights.safetensors")
-    name = next(name for name, (kind, _) in MODELS.items() if isinstance(model, kind))
-    again = make_model(name, model_settings(name, TINY[name]), N_ENTITIES, N_RELATIONS, model.arities).double().eval()
+    name, settings = FORMS[form]
+    again = make_model(name, model_settings(name, settings), N_ENTITIES, N_RELATIONS, model.arities).double().eval()
     again.load_state_dict(load_file(tmp_path / "weights.safetensors"))
-    assert torch.equal(again.queries(relation, entities), model.queries(relation, entities))
+    for position in range(arity):
+        expected = model.score_candidates(relation, entities, position)
+        assert torch.equal(again.score_candidates(relation, entities, position), expected)
 
 
-@pytest.mark.parametrize("name", TINY)
-def test_a_model_of_mixed_arity_shares_its_entities(name: str) -> None:
-    model = make(name, (1, 2, 4))
+@pytest.mark.parametrize("form", [form for form, _ in forms_and_arities(3)])
+def test_a_model_of_mixed_arity_shares_its_entities(form: str) -> None:
+    model = make(form, (1, 2, 4))
     for arity in (1, 2, 4):
         relation, entities = batch(arity)
         assert model.score_candidates(relation, entities, arity - 1).shape == (ROWS, N_ENTITIES)
     with pytest.raises(ValueError, match=r"^the model was made for facts of arity 1, 2, 4, found 3$"):
-        model.queries(*batch(3))
+        model.score_candidates(*batch(3), 0)
 
 
-@pytest.mark.parametrize("name", TINY)
-def test_a_batch_of_one_fact_can_be_learnt_from(name: str) -> None:
-    model = make(name, 2).train()
+@pytest.mark.parametrize("form", FORMS)
+def test_a_batch_of_one_fact_can_be_learnt_from(form: str) -> None:
+    model = make(form, 2).train()
     relation, entities = batch(2)
-    assert model.queries(relation[:1], entities[:1]).isfinite().all()
+    assert model.score_candidates(relation[:1], entities[:1], 0).isfinite().all()
+
+
+@pytest.mark.parametrize(("form", "arity"), forms_and_arities(2, 3, 4))
+def test_factors_are_vectors_of_the_fact(form: str, arity: int) -> None:
+    model, (relation, entities) = make(form, arity), batch(arity)
+    assert len(model.factors(relation, entities)) == 1 + arity
+    assert all(factor.dim() == 2 for factor in model.factors(relation, entities))
+    for position in range(arity):
+        blanked = entities.index_fill(1, torch.tensor(position), 0)
+        given = model.given_factors(relation, entities, position)
+        assert len(given) == arity
+        for one, other in zip(given, model.given_factors(relation, blanked, position), strict=True):
+            assert_close(one, other)
+
+
+@pytest.mark.parametrize("arity", [2, 3, 4])
+def test_reciprocal_relations_ask_with_what_is_open_first(arity: int) -> None:
+    turned, (relation, entities) = make("getd+reciprocal", arity), batch(arity)
+    plain = turned.inner
+    for position in range(arity):
+        asked = torch.cat([entities[:, position:], entities[:, :position]], dim=1)
+        expected = plain.score_candidates(relation + N_RELATIONS * position, asked, 0)
+        assert_close(turned.score_candidates(relation, entities, position), expected)
+
+
+@pytest.mark.parametrize("name", [name for name, (model, _) in MODELS.items() if model.binary_only])
+def test_a_model_of_two_entities_refuses_more_and_names_those_that_do(name: str) -> None:
+    with pytest.raises(
+        ConfigError, match=rf"^{name} is for facts of two entities, found arity 3, 4; for any arity: getd, "
+    ):
+        make(name, (2, 3, 4))
 
 
 @pytest.mark.parametrize(
@@ -239,7 +335,7 @@ def test_sizes_that_do_not_fit_are_refused() -> None:
 
 def test_an_unknown_model_is_answered_with_the_nearest() -> None:
     with pytest.raises(
-        ConfigError, match=r"^no model 'gted'; did you mean 'getd'\? \(there are getd, n-cp, n-tucker\)$"
+        ConfigError, match=r"^no model 'gted'; did you mean 'getd'\? \(there are getd, n-cp, n-tucker, "
     ):
         model_settings("gted", {})
     with pytest.raises(ConfigError, match=r"^no setting model.ring_rank; did you mean 'ring_ranks'\?$"):

@@ -1,11 +1,12 @@
 r"""What a model is: it gives every candidate of a question a raw score, higher is more plausible.
 
-Shapes: ``b`` questions, ``n`` entities in a fact (its arity), ``d`` dimensions.
+Shapes: ``b`` questions, ``n`` entities in a fact (its arity), ``d`` dimensions, ``m`` candidates.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +22,8 @@ class ScoringModel(nn.Module):
     n_entities: int
     n_relations: int
     arities: tuple[int, ...]
+    binary_only: ClassVar[bool] = False  # whether it serves facts of two entities alone
+    parameters_formula: ClassVar[str] = ""  # how many numbers it learns, batch norm aside
 
     def score_candidates(
         self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None
@@ -28,13 +31,38 @@ class ScoringModel(nn.Module):
         """Score entities in the place ``position``.
 
         ``relation`` is ``(b,)`` and ``entities`` ``(b, n)``; the column ``position`` is never read. ``candidates`` are
-        the ids to score, all entities where it is not given. Returns ``(b, n_candidates)``.
+        the ids to score: ``(m,)`` for all questions alike, ``(b, m)`` for each its own, all entities where it is not
+        given. Returns ``(b, m)``.
         """
         raise NotImplementedError
+
+    def score_positions(self, relation: Tensor, entities: Tensor, own: Tensor, shared: Tensor | None = None) -> Tensor:
+        """Score some candidates at every position of facts: override where positions share work.
+
+        ``own`` ``(b, n, k)`` are the candidates of each fact and position, ``shared`` ``(n, m)`` those that all facts
+        have at a position. Returns ``(b, n, k + m)``.
+        """
+        scores = []
+        for position in range(entities.shape[1]):
+            parts = [self.score_candidates(relation, entities, position, own[:, position])]
+            if shared is not None:
+                parts.append(self.score_candidates(relation, entities, position, shared[position]))
+            scores.append(torch.cat(parts, dim=1))
+        return torch.stack(scores, dim=1)
 
     def score_relations(self, entities: Tensor) -> Tensor:
         """Score every relation for entities ``(b, n)`` whose relation is open. Returns ``(b, n_relations)``."""
         raise NotImplementedError
+
+    def factors(self, relation: Tensor, entities: Tensor) -> list[Tensor]:
+        """The embeddings of the relation and of each entity, ``(b, d)``, for a regulariser."""
+        raise NotImplementedError
+
+    def given_factors(self, relation: Tensor, entities: Tensor, position: int) -> list[Tensor]:
+        """:meth:`factors` of all that a question gives."""
+        found = self.factors(relation, entities)
+        del found[position + 1]
+        return found
 
 
 class DotProductModel(ScoringModel):
@@ -67,18 +95,37 @@ class DotProductModel(ScoringModel):
         """The vectors ``(n_relations, d_r)`` of all relations."""
         raise NotImplementedError
 
-    def factors(self, relation: Tensor, entities: Tensor) -> list[Tensor]:
-        """The embeddings of the relation and of each entity, ``(b, d)``, for a regulariser."""
-        raise NotImplementedError
-
     def score_candidates(
         self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None
     ) -> Tensor:
-        table = self.candidates(position)
-        return self.query(relation, entities, position) @ (table if candidates is None else table[candidates]).T
+        query, table = self.query(relation, entities, position), self.candidates(position)
+        if candidates is None or candidates.dim() == 1:
+            return query @ (table if candidates is None else _rows(table, candidates)).T
+        return torch.einsum("bd,bmd->bm", query, _rows(table, candidates))
+
+    def score_positions(self, relation: Tensor, entities: Tensor, own: Tensor, shared: Tensor | None = None) -> Tensor:
+        queries = self.queries(relation, entities)  # (b, n, d)
+        scores = (self._candidate_vectors(own, 1) @ queries.unsqueeze(3)).squeeze(3)  # (b, n, k)
+        if shared is None:
+            return scores
+        vectors = self._candidate_vectors(shared, 0)  # (n, m, d)
+        alike = torch.bmm(queries.transpose(0, 1), vectors.transpose(1, 2)).transpose(0, 1)  # (b, n, m)
+        return torch.cat([scores, alike], dim=2)
 
     def score_relations(self, entities: Tensor) -> Tensor:
         return self.relation_query(entities) @ self.relation_candidates().T
+
+    def _candidate_vectors(self, ids: Tensor, dim: int) -> Tensor:
+        """The vectors of candidates whose position is their place in ``dim``."""
+        tables = [self.candidates(position) for position in range(ids.shape[dim])]
+        if all(table is tables[0] for table in tables):
+            return _rows(tables[0], ids)
+        return torch.stack([_rows(table, part) for table, part in zip(tables, ids.unbind(dim), strict=True)], dim)
+
+
+def _rows(table: Tensor, ids: Tensor) -> Tensor:
+    """Rows of a table; a learnt one gets a sparse gradient, so that a step need not touch all of it."""
+    return nn.functional.embedding(ids, table, sparse=table.is_leaf)
 
 
 def check_arity(arities: Sequence[int], entities: Tensor) -> int:

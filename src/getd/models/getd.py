@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from getd.algebra.reshape import check_reshape, reshaped_environments
 from getd.algebra.ring import expand_ranks
 from getd.errors import ShapeError
-from getd.models.tucker import TuckerModel, TuckerSettings
+from getd.models.tucker_model import TuckerModel, TuckerSettings
 
 
 class GETDSettings(TuckerSettings):
@@ -31,6 +31,8 @@ class GETDSettings(TuckerSettings):
 
 class GETD(TuckerModel):
     """Tucker scoring with a tensor-ring core; one ring per arity, one entity table for all."""
+
+    parameters_formula = "|E|d + |R|d_r + the cores' R_i n_i R_i+1"
 
     def __init__(
         self,
@@ -53,7 +55,9 @@ class GETD(TuckerModel):
         sizes = zip(ranks, shape, (*ranks[1:], ranks[0]), strict=True)
         return nn.ParameterList([torch.randn(a, n, b, generator=generator) / (n * a) ** 0.5 for a, n, b in sizes])
 
-    def environments(self, arity: int, vectors: Sequence[Tensor | None], places: Sequence[int]) -> list[Tensor]:
+    def environments(
+        self, arity: int, relation: Tensor | None, vectors: Sequence[Tensor | None], places: Sequence[int]
+    ) -> list[Tensor]:
         ring = self.rings[str(arity)]
         assert isinstance(ring, nn.ParameterList)
         return reshaped_environments(list(ring), self.dims[arity], vectors, places)

@@ -24,6 +24,8 @@ class NCPSettings(TensorModelSettings):
 class NCP(DotProductModel):
     """The sum of products of embeddings; facts of all arities share the tables of their positions."""
 
+    parameters_formula = "n|E|d + |R|d"
+
     def __init__(
         self,
         n_entities: int,

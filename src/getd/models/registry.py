@@ -8,24 +8,27 @@ from typing import Any
 import torch
 
 from getd.errors import ConfigError, nearest
-from getd.models.base import DotProductModel
+from getd.models.base import ScoringModel
 from getd.models.frequency import Frequency
 from getd.models.getd import GETD, GETDSettings
 from getd.models.lookup import Lookup
 from getd.models.n_cp import NCP, NCPSettings
 from getd.models.n_tucker import NTuckER, NTuckERSettings
-from getd.models.settings import TensorModelSettings
+from getd.models.reciprocal import Reciprocal
+from getd.models.settings import ModelSettings
+from getd.models.tucker import TuckER, TuckERSettings
 from getd.settings import build
 
-MODELS: dict[str, tuple[type[DotProductModel], type[TensorModelSettings]]] = {
+MODELS: dict[str, tuple[type[ScoringModel], type[ModelSettings]]] = {
     "getd": (GETD, GETDSettings),
     "n-cp": (NCP, NCPSettings),
     "n-tucker": (NTuckER, NTuckERSettings),
+    "tucker": (TuckER, TuckERSettings),
 }
-FLOORS: dict[str, type] = {"frequency": Frequency, "lookup": Lookup}  # made from facts by counting, never trained
+FLOORS: dict[str, type[ScoringModel]] = {"frequency": Frequency, "lookup": Lookup}  # counted from facts, never trained
 
 
-def model_settings(name: str, values: Mapping[str, Any]) -> TensorModelSettings:
+def model_settings(name: str, values: Mapping[str, Any]) -> ModelSettings:
     """The checked settings of a model."""
     if name not in MODELS:
         raise ConfigError(f"no model {name!r}{nearest(name, list(MODELS))} (there are {', '.join(MODELS)})")
@@ -34,29 +37,34 @@ def model_settings(name: str, values: Mapping[str, Any]) -> TensorModelSettings:
 
 def make_model(
     name: str,
-    settings: TensorModelSettings,
+    settings: ModelSettings,
     n_entities: int,
     n_relations: int,
     arities: Sequence[int],
     generator: torch.Generator | None = None,
-) -> DotProductModel:
+) -> ScoringModel:
     """A new model with random weights."""
     make: Any = MODELS[name][0]
-    model: DotProductModel = make(n_entities, n_relations, arities, settings, generator)
-    return model
+    if make.binary_only and set(arities) != {2}:
+        found = ", ".join(map(str, sorted(set(arities) - {2})))
+        others = ", ".join(other for other, (model, _) in MODELS.items() if not model.binary_only)
+        raise ConfigError(f"{name} is for facts of two entities, found arity {found}; for any arity: {others}")
+    if not getattr(settings, "reciprocal", False):
+        model: ScoringModel = make(n_entities, n_relations, arities, settings, generator)
+        return model
+    return Reciprocal(make(n_entities, n_relations * max(arities), arities, settings, generator), n_relations)
 
 
 def describe_models() -> list[dict[str, Any]]:
-    """Name, first sentence and settings of every model, the floors among them."""
+    """Name, arity, size, first sentence and settings of every model, the floors among them."""
     learnt = [
-        {"name": name, "about": _first_line(model), "settings": settings().model_dump(mode="json")}
+        _describe(name, model) | {"settings": settings().model_dump(mode="json")}
         for name, (model, settings) in MODELS.items()
     ]
-    floors = [
-        {"name": name, "about": f"{_first_line(model)} (a floor)", "settings": {}} for name, model in FLOORS.items()
-    ]
-    return learnt + floors
+    return learnt + [_describe(name, model) | {"settings": {}} for name, model in FLOORS.items()]
 
 
-def _first_line(model: type) -> str:
-    return (model.__doc__ or "").strip().split("\n")[0].rstrip(".")
+def _describe(name: str, model: type[ScoringModel]) -> dict[str, Any]:
+    about = (model.__doc__ or "").strip().split("\n")[0].rstrip(".")
+    arity = "2" if model.binary_only else "any"
+    return {"name": name, "arity": arity, "parameters": model.parameters_formula, "about": about}

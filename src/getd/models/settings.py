@@ -1,4 +1,4 @@
-"""Settings that the tensor models share."""
+"""Settings that models share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from getd.settings import Settings
 Dropout = Annotated[float, Ge(0), Lt(1)]
 
 
-class TensorModelSettings(Settings):
+class ModelSettings(Settings):
+    """Settings of ``[model]`` for every model that is learnt."""
+
+    initial_scale: PositiveFloat = 0.1  # standard deviation of the embeddings at the start
+
+
+class TensorModelSettings(ModelSettings):
     """Settings of ``[model]`` for models that multiply embeddings."""
 
     entity_dim: PositiveInt = 25
@@ -20,4 +26,4 @@ class TensorModelSettings(Settings):
     entity_dropout: Dropout = 0.0  # on the given entities
     relation_dropout: Dropout = 0.0
     query_dropout: Dropout = 0.0
-    initial_scale: PositiveFloat = 0.1  # standard deviation of the embeddings at the start
+    reciprocal: bool = False  # relations of its own for each open position, which then stands first

@@ -14,7 +14,7 @@ from getd.errors import RunError
 from getd.evaluation.report import Evaluation, evaluate
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.known import KnownAnswers
-from getd.models.base import DotProductModel
+from getd.models.base import ScoringModel
 from getd.models.registry import make_model, model_settings
 from getd.prediction.question import Question, parse_question
 from getd.runs.folder import RunFolder
@@ -33,7 +33,7 @@ class Answer:
 class Run:
     """A run that was opened: its model and its knowledge base."""
 
-    def __init__(self, folder: RunFolder, kb: KnowledgeBase, model: DotProductModel) -> None:
+    def __init__(self, folder: RunFolder, kb: KnowledgeBase, model: ScoringModel) -> None:
         self.folder, self.kb, self.model = folder, kb, model
 
     @property
@@ -105,7 +105,7 @@ def open_run(path: str | Path) -> Run:
     return Run(folder, kb, model)
 
 
-def fill(model: DotProductModel, weights: Mapping[str, torch.Tensor], path: Path) -> None:
+def fill(model: ScoringModel, weights: Mapping[str, torch.Tensor], path: Path) -> None:
     """Give a model the weights of a file; weights of another model are refused."""
     try:
         model.load_state_dict(weights)
@@ -116,7 +116,7 @@ def fill(model: DotProductModel, weights: Mapping[str, torch.Tensor], path: Path
 
 def build_model(
     values: Mapping[str, Any], sizes: Mapping[str, Any], generator: torch.Generator | None = None
-) -> DotProductModel:
+) -> ScoringModel:
     """A model from the ``[model]`` table of a config and from its sizes."""
     name = values["name"]
     settings = model_settings(name, {key: value for key, value in values.items() if key != "name"})

@@ -17,7 +17,7 @@ from getd.errors import ConfigError, RunError, nearest
 from getd.evaluation.report import validation_mrr
 from getd.facts.files import atomic_path
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.models.base import DotProductModel
+from getd.models.base import ScoringModel
 from getd.models.registry import model_settings
 from getd.prediction.run import Run, build_model, open_run
 from getd.runs.folder import RunFolder, environment
@@ -156,7 +156,7 @@ def _finish(kb: KnowledgeBase, folder: RunFolder, tables: Mapping[str, Any], wat
     return run
 
 
-def _validation(kb: KnowledgeBase, settings: TrainSettings) -> Callable[[DotProductModel], float] | None:
+def _validation(kb: KnowledgeBase, settings: TrainSettings) -> Callable[[ScoringModel], float] | None:
     if "valid" not in kb.splits:
         return None
     known = kb.known()

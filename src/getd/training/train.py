@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from getd.errors import NonFiniteScores
-from getd.models.base import DotProductModel
+from getd.models.base import ScoringModel
 from getd.prediction.run import fill
 from getd.training.batches import Regime, Work, one_ahead, shuffled_batches
 from getd.training.checkpoint import (
@@ -59,9 +59,9 @@ class Trainer:
 
     def __init__(
         self,
-        model: DotProductModel,
+        model: ScoringModel,
         regime: Regime,
-        validate: Callable[[DotProductModel], float] | None,
+        validate: Callable[[ScoringModel], float] | None,
         settings: TrainSettings,
     ) -> None:
         self.model, self.regime, self.validate, self.settings = model, regime, validate, settings

@@ -1,0 +1,55 @@
+r"""Reciprocal relations: each position asks with relations of its own, and what is open stands first.
+
+.. math::
+    \phi_p(r, e_1, \dots, e_n) = \phi(r_p, e_p, e_{p+1}, \dots, e_n, e_1, \dots, e_{p-1})
+
+For facts of two entities that is the usual trick: :math:`(h, r, ?)` is asked as :math:`(?, r^{-1}, h)`.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from getd.models.base import DotProductModel
+
+
+class Reciprocal(DotProductModel):
+    """A model whose relations were multiplied, one for each position; the relation as a slot is that of the first."""
+
+    def __init__(self, inner: DotProductModel, n_relations: int) -> None:
+        super().__init__()
+        self.inner, self.n_relations = inner, n_relations
+        self.n_entities, self.arities = inner.n_entities, inner.arities
+
+    def query(self, relation: Tensor, entities: Tensor, position: int) -> Tensor:
+        return self.inner.query(*self._turned(relation, entities, position), 0)
+
+    def queries(self, relation: Tensor, entities: Tensor) -> Tensor:
+        b, n = entities.shape
+        return self.inner.query(*self._all_turned(relation, entities), 0).view(b, n, -1)
+
+    def candidates(self, position: int) -> Tensor:
+        return self.inner.candidates(0)
+
+    def relation_query(self, entities: Tensor) -> Tensor:
+        return self.inner.relation_query(entities)
+
+    def relation_candidates(self) -> Tensor:
+        return self.inner.relation_candidates()[: self.n_relations]
+
+    def factors(self, relation: Tensor, entities: Tensor) -> list[Tensor]:
+        """Those of all questions of the facts, ``(b n, d)``."""
+        return self.inner.factors(*self._all_turned(relation, entities))
+
+    def given_factors(self, relation: Tensor, entities: Tensor, position: int) -> list[Tensor]:
+        return self.inner.given_factors(*self._turned(relation, entities, position), 0)
+
+    def _turned(self, relation: Tensor, entities: Tensor, position: int) -> tuple[Tensor, Tensor]:
+        return relation + position * self.n_relations, entities.roll(-position, dims=1)
+
+    def _all_turned(self, relation: Tensor, entities: Tensor) -> tuple[Tensor, Tensor]:
+        """Each fact once for every position, ``(b n,)`` and ``(b n, n)``."""
+        turned = [self._turned(relation, entities, position) for position in range(entities.shape[1])]
+        relations, places = torch.stack([r for r, _ in turned], dim=1), torch.stack([e for _, e in turned], dim=1)
+        return relations.flatten(), places.flatten(0, 1)
