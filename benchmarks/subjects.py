@@ -18,7 +18,8 @@ from getd.algebra.tucker import tucker_environments
 from getd.facts.facts import Facts
 from getd.facts.known import KnownAnswers
 from getd.models.getd import GETD, GETDSettings
-from getd.training.batches import Batch, OneVsAll
+from getd.training.batches import Batch
+from getd.training.one_vs_all import OneVsAll
 from getd.training.loss import tile_shape
 from getd.training.settings import TrainSettings
 from getd.training.train import Trainer
@@ -55,7 +56,7 @@ def make_trainer(model: GETD, blocks: Mapping[int, Facts], **settings: object) -
     chosen = TrainSettings.model_validate({"device": "cpu", "patience": None, **settings})
     known = KnownAnswers.build([blocks], model.n_relations, model.n_entities)
     model.train()
-    return Trainer(model, OneVsAll(blocks, known, chosen, CPU), None, chosen)
+    return Trainer(model, OneVsAll(blocks, known, model.n_entities, chosen, CPU), None, chosen)
 
 
 def whole_step(trainer: Trainer, batch: Batch) -> float:

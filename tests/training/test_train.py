@@ -242,7 +242,7 @@ def test_wrong_settings_are_refused_before_anything_is_written(kb: KnowledgeBase
         getd.train(kb, out=tmp_path / "run", epoch=3)
     with pytest.raises(ConfigError, match=r"^no section 'modell' in a config; did you mean 'model'\?$"):
         getd.train(kb, out=tmp_path / "run", config={"modell": {}})
-    with pytest.raises(ConfigError, match=r"relation_loss goes with the regime 1vsall"):
+    with pytest.raises(ConfigError, match=r"relation_loss goes with the regimes 1vsall and sampled"):
         getd.train(kb, out=tmp_path / "run", regime="kvsall", relation_loss=1.0)
     with pytest.raises(ShapeError, match=r"^ring_shape is for facts of one arity; leave it out for mixed arities$"):
         getd.train(kb, out=tmp_path / "run", config={"model": {"ring_shape": [5, 5]}})

@@ -5,11 +5,14 @@ Shapes: ``b`` questions, ``n`` entities in a fact (its arity), ``d`` dimensions,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
+
+TRIED_AT_ONCE = 4096  # questions, where an open relation is answered by trying each
+NO_RELATION_QUERY = "{} has no query for an open relation: its score is no dot product with one vector of the relation"
 
 
 class ScoringModel(nn.Module):
@@ -58,6 +61,10 @@ class ScoringModel(nn.Module):
         """The embeddings of the relation and of each entity, ``(b, d)``, for a regulariser."""
         raise NotImplementedError
 
+    def auxiliary_loss(self, relation: Tensor, entities: Tensor, negatives: Tensor) -> Tensor | None:
+        """What facts teach a model beside its scores, weighted already; ``negatives`` are other entities ``(b, k)``."""
+        return None
+
     def given_factors(self, relation: Tensor, entities: Tensor, position: int) -> list[Tensor]:
         """:meth:`factors` of all that a question gives."""
         found = self.factors(relation, entities)
@@ -70,6 +77,8 @@ class DotProductModel(ScoringModel):
 
     A new one needs only :meth:`query` (or :meth:`queries`), and :meth:`candidates` if entities are stored per position.
     """
+
+    relation_is_dot_product: ClassVar[bool] = True  # False: no relation query; an open relation is tried one by one
 
     def query(self, relation: Tensor, entities: Tensor, position: int) -> Tensor:
         """The vector ``(b, d)`` that the missing entity should resemble; column ``position`` is never read."""
@@ -89,11 +98,11 @@ class DotProductModel(ScoringModel):
 
     def relation_query(self, entities: Tensor) -> Tensor:
         """The vector ``(b, d_r)`` that the missing relation should resemble."""
-        raise NotImplementedError
+        raise NotImplementedError(NO_RELATION_QUERY.format(type(self).__name__))
 
     def relation_candidates(self) -> Tensor:
         """The vectors ``(n_relations, d_r)`` of all relations."""
-        raise NotImplementedError
+        raise NotImplementedError(NO_RELATION_QUERY.format(type(self).__name__))
 
     def score_candidates(
         self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None
@@ -113,7 +122,18 @@ class DotProductModel(ScoringModel):
         return torch.cat([scores, alike], dim=2)
 
     def score_relations(self, entities: Tensor) -> Tensor:
-        return self.relation_query(entities) @ self.relation_candidates().T
+        if self.relation_is_dot_product:
+            return self.relation_query(entities) @ self.relation_candidates().T
+        at_once = max(1, TRIED_AT_ONCE // max(1, len(entities)))
+        everyone = torch.arange(self.n_relations, device=entities.device)
+        parts = [everyone[start : start + at_once] for start in range(0, self.n_relations, at_once)]
+        return torch.cat([self._try_relations(entities, relations) for relations in parts], dim=1)
+
+    def _try_relations(self, entities: Tensor, relations: Tensor) -> Tensor:
+        """The scores ``(b, m)`` of facts with these relations, each asked with its first position open."""
+        b, m = len(entities), len(relations)
+        query = self.query(relations.repeat(b), entities.repeat_interleave(m, dim=0), 0).view(b, m, -1)
+        return (query @ _rows(self.candidates(0), entities[:, 0]).unsqueeze(2)).squeeze(2)
 
     def _candidate_vectors(self, ids: Tensor, dim: int) -> Tensor:
         """The vectors of candidates whose position is their place in ``dim``."""
@@ -126,6 +146,14 @@ class DotProductModel(ScoringModel):
 def _rows(table: Tensor, ids: Tensor) -> Tensor:
     """Rows of a table; a learnt one gets a sparse gradient, so that a step need not touch all of it."""
     return nn.functional.embedding(ids, table, sparse=table.is_leaf)
+
+
+def by_relation(relation: Tensor, score: Callable[[Tensor], Tensor]) -> Tensor:
+    """Scores ``(b, m)`` of questions, where those with one relation share work: ``score`` gets their rows."""
+    _, group, counts = torch.unique(relation, return_inverse=True, return_counts=True)
+    order = group.argsort()
+    scores = torch.cat([score(rows) for rows in torch.split(order, counts.tolist())])
+    return scores[order.argsort()]
 
 
 def check_arity(arities: Sequence[int], entities: Tensor) -> int:

@@ -21,6 +21,7 @@ class Reciprocal(DotProductModel):
         super().__init__()
         self.inner, self.n_relations = inner, n_relations
         self.n_entities, self.arities = inner.n_entities, inner.arities
+        self.relation_is_dot_product = inner.relation_is_dot_product  # type: ignore[misc]
 
     def query(self, relation: Tensor, entities: Tensor, position: int) -> Tensor:
         return self.inner.query(*self._turned(relation, entities, position), 0)

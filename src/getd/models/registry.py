@@ -9,13 +9,21 @@ import torch
 
 from getd.errors import ConfigError, nearest
 from getd.models.base import ScoringModel
+from getd.models.complex import ComplEx, ComplExSettings
+from getd.models.conve import ConvE, ConvESettings
+from getd.models.distmult import DistMult, DistMultSettings
 from getd.models.frequency import Frequency
 from getd.models.getd import GETD, GETDSettings
+from getd.models.hype import HypE, HypESettings
 from getd.models.lookup import Lookup
 from getd.models.n_cp import NCP, NCPSettings
 from getd.models.n_tucker import NTuckER, NTuckERSettings
+from getd.models.rae import RAE, MTransH, MTransHSettings, RAESettings
+from getd.models.ram import RAM, RAMSettings
 from getd.models.reciprocal import Reciprocal
 from getd.models.settings import ModelSettings
+from getd.models.simple import SimplE, SimplESettings
+from getd.models.transe import TransE, TransESettings
 from getd.models.tucker import TuckER, TuckERSettings
 from getd.settings import build
 
@@ -23,7 +31,16 @@ MODELS: dict[str, tuple[type[ScoringModel], type[ModelSettings]]] = {
     "getd": (GETD, GETDSettings),
     "n-cp": (NCP, NCPSettings),
     "n-tucker": (NTuckER, NTuckERSettings),
+    "distmult": (DistMult, DistMultSettings),
+    "simple": (SimplE, SimplESettings),
+    "hype": (HypE, HypESettings),
+    "ram": (RAM, RAMSettings),
+    "m-transh": (MTransH, MTransHSettings),
+    "rae": (RAE, RAESettings),
     "tucker": (TuckER, TuckERSettings),
+    "complex": (ComplEx, ComplExSettings),
+    "conve": (ConvE, ConvESettings),
+    "transe": (TransE, TransESettings),
 }
 FLOORS: dict[str, type[ScoringModel]] = {"frequency": Frequency, "lookup": Lookup}  # counted from facts, never trained
 

@@ -10,7 +10,7 @@ from getd.models.n_tucker import NTuckER, NTuckERSettings
 class TuckERSettings(NTuckERSettings):
     """Settings of ``[model]`` with ``name = "tucker"``."""
 
-    entity_dim: PositiveInt | None = 200  # type: ignore[assignment]
+    entity_dim: PositiveInt | None = 200
     relation_dim: PositiveInt | None = 30
 
 

@@ -3,8 +3,8 @@ r"""Tucker scoring: a core tensor contracted with the relation and the entities.
 .. math::
     \phi(r, e_1, \dots, e_n) = \mathcal{W} \times_1 r \times_2 e_1 \cdots \times_{n+1} e_n
 
-What a model adds is how it holds the core. The query of a position is the core contracted with everything else, its
-*environment*.
+What a model adds is how it holds the core, or which core it takes for granted. The query of a position is the core
+contracted with everything else, its *environment*.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class TuckerModel(DotProductModel):
         n_entities: int,
         n_relations: int,
         arities: Sequence[int],
-        settings: TuckerSettings,
+        settings: TensorModelSettings,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
         self.n_entities, self.n_relations, self.arities = n_entities, n_relations, tuple(arities)
-        d_e, d_r = settings.entity_dim, settings.relation_dim or settings.entity_dim
+        d_e, d_r = settings.entity_dim, getattr(settings, "relation_dim", None) or settings.entity_dim
         self.dims = {n: (d_r, *[d_e] * n) for n in self.arities}  # modes of the core
         self.entity = embedding(n_entities, d_e, settings.initial_scale, generator, sparse=True)
         self.relation = embedding(n_relations, d_r, settings.initial_scale, generator)
@@ -50,8 +50,8 @@ class TuckerModel(DotProductModel):
     ) -> list[Tensor]:
         """The core of an arity contracted with all vectors but one, for each of these places; place 0 is the relation.
 
-        Where one place alone is asked for, its vector is ``None``. ``relation`` are the ids, where they are given: those
-        of facts with one relation have one vector, unless it was dropped out.
+        Where one place alone is asked for, its vector is ``None``. ``relation`` are the ids, where they are given: facts
+        of one relation have one vector there, unless it was dropped out.
         """
         raise NotImplementedError
 

@@ -14,8 +14,7 @@ from torch import Tensor, nn
 
 from getd.errors import RunError
 from getd.facts.files import atomic_path
-
-Weights = dict[str, Tensor]
+from getd.training.average import Weights
 
 
 @dataclass
@@ -44,17 +43,9 @@ def copy_weights(module: nn.Module) -> Weights:
     return {name: tensor.detach().clone() for name, tensor in module.state_dict().items()}
 
 
-def save_checkpoint(
-    path: Path,
-    progress: Progress,
-    parts: dict[str, Weights],
-    optimizer: torch.optim.Optimizer,
-    settings: dict[str, Any],
-) -> None:
-    """Write the state of a training: weights by part (``model``, ``average``, ``best``), optimiser, random numbers."""
+def save_checkpoint(path: Path, progress: Progress, parts: dict[str, Weights], settings: dict[str, Any]) -> None:
+    """Write the state of a training: tensors by part (``model``, ``average``, ``optimizer`` …), and random numbers."""
     tensors = {f"{part}/{name}": tensor for part, weights in parts.items() for name, tensor in weights.items()}
-    for number, state in optimizer.state_dict()["state"].items():
-        tensors |= {f"optimizer/{number}/{name}": torch.as_tensor(value) for name, value in state.items()}
     tensors |= {"random/torch": torch.get_rng_state(), "random/batches": progress.generator}
     metadata = {"progress": json.dumps(progress.plain()), "settings": json.dumps(settings)}
     with atomic_path(path) as temporary:
@@ -77,12 +68,3 @@ def load_checkpoint(path: Path) -> tuple[Progress, dict[str, Weights], dict[str,
         parts.setdefault(part, {})[rest] = tensor
     progress.generator = parts["random"]["batches"]
     return progress, parts, settings
-
-
-def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Weights) -> None:
-    """Give an optimiser the state it had."""
-    state: dict[int, dict[str, Tensor]] = {}
-    for key, tensor in tensors.items():
-        number, _, name = key.partition("/")
-        state.setdefault(int(number), {})[name] = tensor
-    optimizer.load_state_dict(optimizer.state_dict() | {"state": state})

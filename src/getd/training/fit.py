@@ -22,7 +22,7 @@ from getd.models.registry import model_settings
 from getd.prediction.run import Run, build_model, open_run
 from getd.runs.folder import RunFolder, environment
 from getd.settings import build
-from getd.training.batches import REGIMES
+from getd.training.regimes import REGIMES
 from getd.training.settings import TrainSettings
 from getd.training.train import Epoch, Interrupted, Trainer, Watch
 
@@ -137,7 +137,7 @@ def _finish(kb: KnowledgeBase, folder: RunFolder, tables: Mapping[str, Any], wat
         )
         device = _device(settings)
         model.to(device)
-        regime = REGIMES[settings.regime](kb.split("train"), kb.known("train"), settings, device)
+        regime = REGIMES[settings.regime](kb.split("train"), kb.known("train"), kb.n_entities, settings, device)
         trainer = Trainer(model, regime, _validation(kb, settings), settings)
         if folder.checkpoint.exists():
             trainer.resume(folder.checkpoint)

@@ -20,6 +20,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from getd.training.settings import TrainSettings
+
 LEAST_ROWS = 192  # questions in a tile: with fewer, matrix products are slow
 MOST_ROWS = 256  # questions in a tile that does not hold all candidates
 ACCELERATOR_ROOM = 1 << 26  # scores in a tile where no cache is to be met
@@ -259,6 +261,72 @@ def _smooth(
     into.table.sub_(shared.sum(dim=0), alpha=weight)
     into.table.index_add_(0, columns, shared[rows], alpha=weight)
     return (query * mean).sum()
+
+
+def softmax_loss(scores: Tensor, target: Tensor, left_out: tuple[Tensor, Tensor], smoothing: float) -> Tensor:
+    """The mean of the same loss from scores ``(b, m)`` that are there already, for autograd.
+
+    >>> nothing = torch.tensor([], dtype=torch.long)
+    >>> softmax_loss(torch.zeros(2, 4), torch.tensor([1, 3]), (nothing, nothing), 0.0).exp()
+    tensor(4.)
+    """
+    answers = scores.gather(1, target[:, None]).squeeze(1)
+    loss = scores.index_put(left_out, scores.new_tensor(-torch.inf)).logsumexp(dim=1) - (1 - smoothing) * answers
+    if smoothing:
+        taking_part = torch.ones_like(scores).index_put_(left_out, scores.new_tensor(0.0))
+        loss = loss - smoothing * (scores * taking_part).sum(dim=1) / taking_part.sum(dim=1)
+    return loss.mean()
+
+
+def sampled_loss(scores: Tensor, left_out: Tensor, log_weights: Tensor | None, settings: TrainSettings) -> Tensor:
+    r"""The mean loss of answers against their negatives, one of three.
+
+    .. math::
+        -\phi_t + \log\Bigl(e^{\phi_t} + \sum_c w_c e^{\phi_c}\Bigr), \qquad
+        \sum_c a_c \max(0, \gamma - \phi_t + \phi_c), \qquad
+        \log(1 + e^{-\phi_t - \beta}) + \sum_c a_c \log(1 + e^{\phi_c + \beta})
+
+    With :math:`w_c = 1 / (m q_c)`, where ``m`` are drawn with the probabilities :math:`q_c`, the sum is an unbiased
+    estimate of that over all candidates. The :math:`a_c` are alike, or a softmax of the scores (self-adversarial).
+
+    Parameters
+    ----------
+    scores
+        ``(b, n, 1 + m)``, the answer's first.
+    left_out
+        Places in the negatives' scores ``(b, n, m)``, flattened, of those that take no part.
+    log_weights
+        Logarithms of the ``w_c``, to be added to the negatives' scores; ``None``: all are 1.
+    """
+    answer, negative = scores[:, :, :1], scores[:, :, 1:]
+    if settings.sampled_loss == "softmax":
+        weighed = negative if log_weights is None else negative + log_weights
+        weighed = _fill(weighed, left_out, -torch.inf)
+        logits = torch.cat([answer, weighed], dim=2).flatten(0, 1)
+        loss = torch.nn.functional.cross_entropy(logits, logits.new_zeros(len(logits), dtype=torch.long))
+        if settings.label_smoothing:
+            shares = torch.ones_like(scores) if log_weights is None else _with_answer(scores, log_weights.exp())
+            shares[:, :, 1:] = _fill(shares[:, :, 1:], left_out, 0.0)
+            mean = (shares * scores).sum(dim=2) / shares.sum(dim=2)
+            loss = loss + settings.label_smoothing * (answer.squeeze(2) - mean).mean()
+        return loss
+    adversarial = (settings.self_adversarial * negative).detach()
+    weights = torch.softmax(_fill(adversarial, left_out, -torch.inf), dim=2).nan_to_num()  # NaN: no negative is left
+    if settings.sampled_loss == "margin":
+        return (weights * torch.relu(settings.margin - answer + negative)).sum(dim=2).mean()
+    softplus = torch.nn.functional.softplus
+    wrong = (weights * softplus(negative + settings.score_shift)).sum(dim=2)
+    return (softplus(-answer - settings.score_shift).squeeze(2) + wrong).mean()
+
+
+def _fill(values: Tensor, places: Tensor, value: float) -> Tensor:
+    return values.flatten().index_fill(0, places, value).view(values.shape)
+
+
+def _with_answer(like: Tensor, weights: Tensor) -> Tensor:
+    """Weights of the negatives for all facts, with 1 for the answer before them."""
+    ones = torch.ones_like(like[:, :, :1])
+    return torch.cat([ones, weights.expand(*like.shape[:2], weights.shape[-1])], dim=2)
 
 
 def multi_answer_loss(scores: Tensor, labels: Tensor, kind: str, smoothing: float = 0.0) -> Tensor:

@@ -12,20 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from getd.errors import NonFiniteScores
 from getd.models.base import ScoringModel
 from getd.prediction.run import fill
+from getd.training.average import MovingAverage, Weights
 from getd.training.batches import Regime, Work, one_ahead, shuffled_batches
-from getd.training.checkpoint import (
-    Progress,
-    Weights,
-    copy_weights,
-    load_checkpoint,
-    restore_optimizer,
-    save_checkpoint,
-)
+from getd.training.checkpoint import Progress, copy_weights, load_checkpoint, save_checkpoint
+from getd.training.optimizers import Optimizers
 from getd.training.settings import TrainSettings
 
 
@@ -65,12 +59,11 @@ class Trainer:
         settings: TrainSettings,
     ) -> None:
         self.model, self.regime, self.validate, self.settings = model, regime, validate, settings
-        self.optimizer = torch.optim.Adam(model.parameters(), lr=settings.learning_rate, fused=True)
+        self.optimizer = Optimizers(model, settings)
         self.generator = torch.Generator().manual_seed(settings.seed)
         self.progress = Progress(generator=self.generator.get_state())
-        self.average: Weights = copy_weights(model) if settings.ema else {}
+        self.average = MovingAverage(model, settings.ema, self.optimizer.tables) if settings.ema else None
         self.best: Weights = {}
-        self._followed: list[tuple[Tensor, Tensor]] = []  # parts of the average and what they follow
 
     def train(self, checkpoint: Path | None = None, watch: Watch | None = None) -> None:
         """Train until the last epoch or until patience ends; the model is left holding its best weights.
@@ -83,8 +76,7 @@ class Trainer:
         progress, settings, watch = self.progress, self.settings, watch or Watch()
         while progress.epoch <= settings.epochs and not progress.finished:
             learning_rate = settings.learning_rate * settings.decay ** (progress.epoch - 1)
-            for group in self.optimizer.param_groups:
-                group["lr"] = learning_rate
+            self.optimizer.set_learning_rate(learning_rate)
             self._one_epoch(checkpoint, watch)
             mrr = self._validate()
             mean = progress.loss_sum / progress.n_facts
@@ -97,13 +89,16 @@ class Trainer:
                 epoch.epoch % settings.checkpoint_every == 0 or progress.finished or epoch.epoch == settings.epochs
             ):
                 self.save(checkpoint)
-        self.model.load_state_dict(self.best or self.average or copy_weights(self.model))
+        if self.best:
+            self.model.load_state_dict(self.best)
+        elif self.average:
+            self.model.load_state_dict(self.average.weights())
         self.model.eval()
 
     def _one_epoch(self, checkpoint: Path | None, watch: Watch) -> None:
         progress = self.progress
         self.generator.set_state(progress.generator)  # in the middle of an epoch, the same batches are drawn again
-        batches = shuffled_batches(self.regime.sizes, self.settings.batch_size, self.generator)
+        batches = shuffled_batches(self.regime.sizes, self.settings.batch_size, self.generator, progress.epoch)
         self.model.train()
         ahead = batches[progress.batches_done :]
         start = time.perf_counter()
@@ -120,33 +115,18 @@ class Trainer:
 
     def step(self, work: Work) -> float:
         """One step of the optimiser on a batch that is prepared; returns the loss before it."""
-        parameters = self.optimizer.param_groups[0]["params"]
-        for parameter in parameters:
-            parameter.grad = None
+        self.optimizer.forget_gradients()
         value = work(self.model).item()
         if not math.isfinite(value):
             raise NonFiniteScores(f"the loss became {value}; try a smaller learning_rate")
-        for parameter in parameters:
-            if parameter.grad is not None and parameter.grad.is_sparse:
-                parameter.grad = parameter.grad.to_dense()
-        if self.settings.clip:
-            torch.nn.utils.clip_grad_norm_(parameters, self.settings.clip)
+        self.optimizer.gather_gradients(self.settings.clip)
+        touched = self.optimizer.touched_rows()
+        if self.average:
+            self.average.before_step(touched)
         self.optimizer.step()
-        if self.settings.ema:
-            self._follow()
+        if self.average:
+            self.average.after_step(touched, self.progress.steps)
         return value
-
-    @torch.no_grad()
-    def _follow(self) -> None:
-        """The moving average takes a step; a short one at first, so that the first weights do not linger."""
-        decay = min(self.settings.ema, (1 + self.progress.steps) / (10 + self.progress.steps))
-        if not self._followed:
-            self._followed = [(self.average[name], tensor) for name, tensor in self.model.state_dict().items()]
-        for average, tensor in self._followed:
-            if tensor.is_floating_point():
-                average.lerp_(tensor, 1 - decay)
-            else:
-                average.copy_(tensor)
 
     def _validate(self) -> float | None:
         progress = self.progress
@@ -165,11 +145,11 @@ class Trainer:
     @contextmanager
     def _evaluated_weights(self) -> Iterator[None]:
         """The model with the moving average in it, where there is one."""
-        if not self.settings.ema:
+        if self.average is None:
             yield
             return
         current = copy_weights(self.model)
-        self.model.load_state_dict(self.average)
+        self.model.load_state_dict(self.average.weights())
         try:
             yield
         finally:
@@ -177,14 +157,18 @@ class Trainer:
 
     def save(self, path: Path) -> None:
         """Write a checkpoint."""
-        parts = {"model": copy_weights(self.model), "average": self.average, "best": self.best}
-        save_checkpoint(path, self.progress, parts, self.optimizer, json.loads(self.settings.model_dump_json()))
+        parts = {"model": copy_weights(self.model), "best": self.best, "regime": self.regime.state()}
+        parts |= {"average": self.average.state() if self.average else {}, "optimizer": self.optimizer.state()}
+        save_checkpoint(path, self.progress, parts, json.loads(self.settings.model_dump_json()))
 
     def resume(self, path: Path) -> dict[str, Any]:
         """Go on from a checkpoint; returns the settings it was written with."""
         self.progress, parts, settings = load_checkpoint(path)
         fill(self.model, parts["model"], path)
-        self.average, self.best, self._followed = parts.get("average", {}), parts.get("best", {}), []
-        restore_optimizer(self.optimizer, parts.get("optimizer", {}))
+        if self.average:
+            self.average.load_state(parts["average"])
+        self.best = parts.get("best", {})
+        self.optimizer.load_state(parts.get("optimizer", {}))
+        self.regime.load_state(parts.get("regime", {}))
         torch.set_rng_state(parts["random"]["torch"])
         return settings

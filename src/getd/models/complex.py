@@ -1,0 +1,71 @@
+r"""ComplEx: DistMult over complex numbers, the second entity conjugated; for facts of two entities.
+
+.. math::
+    \phi(r, h, t) = \operatorname{Re} \sum_i r_i \, h_i \, \overline{t_i}
+    = \operatorname{Re} \langle r h, t \rangle = \operatorname{Re} \langle \overline{r} t, h \rangle
+    = \operatorname{Re} \langle \overline{h} t, r \rangle
+
+Tables hold the real parts of a vector, then its imaginary parts; the real part of a complex dot product is the plain dot
+product of such rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from getd.models.settings import TensorModelSettings
+from getd.models.tucker_model import TuckerModel
+
+
+class ComplExSettings(TensorModelSettings):
+    """Settings of ``[model]`` with ``name = "complex"``; ``entity_dim`` complex numbers are twice as many real ones."""
+
+    batch_norm: bool = False  # as published
+
+
+class ComplEx(TuckerModel):
+    """The real part of a sum of products of complex embeddings; facts of two entities, relations with a direction."""
+
+    binary_only = True
+    parameters_formula = "2|E|d + 2|R|d"
+
+    def __init__(
+        self,
+        n_entities: int,
+        n_relations: int,
+        arities: Sequence[int],
+        settings: ComplExSettings,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        width = 2 * settings.entity_dim
+        super().__init__(n_entities, n_relations, arities, settings.model_copy(update={"entity_dim": width}), generator)
+
+    def environments(
+        self, arity: int, relation: Tensor | None, vectors: Sequence[Tensor | None], places: Sequence[int]
+    ) -> list[Tensor]:
+        found = []
+        for place in places:
+            first, second = (v for j, v in enumerate(vectors) if j != place)
+            assert first is not None
+            assert second is not None
+            found.append(complex_product(first, second, conjugate=place != 2))
+        return found
+
+    def factors(self, relation: Tensor, entities: Tensor) -> list[Tensor]:
+        """The absolute values, ``(b, d)``."""
+        return [torch.stack(v.chunk(2, dim=1)).norm(dim=0) for v in super().factors(relation, entities)]
+
+
+def complex_product(first: Tensor, second: Tensor, conjugate: bool) -> Tensor:
+    """The product of complex numbers, element by element; with ``conjugate`` of the conjugate of the first.
+
+    >>> complex_product(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 4.0]]), conjugate=False)
+    tensor([[-5., 10.]])
+    """
+    (a, b), (c, d) = first.chunk(2, dim=1), second.chunk(2, dim=1)
+    if conjugate:
+        return torch.cat([a * c + b * d, a * d - b * c], dim=1)
+    return torch.cat([a * c - b * d, a * d + b * c], dim=1)

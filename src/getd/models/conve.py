@@ -1,0 +1,174 @@
+r"""ConvE: a small convolutional network makes the query from an entity and a relation; for facts of two entities.
+
+.. math::
+    \phi(r, ?, e) = \bigl\langle \operatorname{relu}\bigl( \operatorname{vec}(\operatorname{relu}([\bar e ; \bar r] *
+    \omega)) \, W \bigr), \; ? \bigr\rangle + b_?
+
+:math:`\bar e` and :math:`\bar r` are the vectors written row by row as images, one above the other, and ω are filters.
+Batch norm stands on the image, on the feature maps and on the query, dropout after the first two and before the third.
+The bias of a candidate is the last number of its row, and each query ends with a one, so the score is a dot product.
+
+A fact is asked for its first entity alone; :class:`~getd.models.reciprocal.Reciprocal` turns every question into that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isqrt
+from typing import Any, Literal
+
+import torch
+from pydantic import PositiveInt
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from getd.errors import ShapeError
+from getd.models.base import DotProductModel, check_arity
+from getd.models.inputs import NormDropout, embedding
+from getd.models.settings import Dropout, ModelSettings
+
+
+class ConvESettings(ModelSettings):
+    """Settings of ``[model]`` with ``name = "conve"``."""
+
+    entity_dim: PositiveInt = 200
+    embedding_height: PositiveInt | None = None  # of the image of one vector; None: as square as can be, and wide
+    embedding_width: PositiveInt | None = None
+    channels: PositiveInt = 32
+    kernel: PositiveInt = 3
+    batch_norm: bool = True
+    input_dropout: Dropout = 0.2  # on the image
+    feature_dropout: Dropout = 0.2  # on whole feature maps
+    query_dropout: Dropout = 0.3
+    reciprocal: Literal[True] = True  # a query can be made for the first position alone
+
+
+class ConvE(DotProductModel):
+    """A convolutional network over the images of entity and relation; facts of two entities."""
+
+    binary_only = True
+    relation_is_dot_product = False
+    parameters_formula = "|E|(d + 1) + 2|R|d + c k^2 + c (2h - k + 1)(w - k + 1) d + d"
+
+    def __init__(
+        self,
+        n_entities: int,
+        n_relations: int,
+        arities: Sequence[int],
+        settings: ConvESettings,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        self.n_entities, self.n_relations, self.arities = n_entities, n_relations, tuple(arities)
+        d, c, k = settings.entity_dim, settings.channels, settings.kernel
+        height, width = image_shape(settings)
+        self.image, self.maps, self.kernel = (2 * height, width), (2 * height - k + 1, width - k + 1), k
+        features = self.maps[0] * self.maps[1] * c
+        self.entity = embedding(n_entities, d + 1, settings.initial_scale, generator, sparse=True)
+        with torch.no_grad():
+            self.entity.weight[:, -1] = 0  # the bias
+        self.relation = embedding(n_relations, d, settings.initial_scale, generator)
+        self.filters = nn.Parameter(torch.randn(k * k, c, generator=generator) / k)
+        self.offset = None if settings.batch_norm else nn.Parameter(torch.zeros(c))  # batch norm would take it off
+        self.projection = nn.Parameter(torch.randn(features, d, generator=generator) / features**0.5)
+        self.shift = nn.Parameter(torch.zeros(d))
+        self.input = NormDropout(1, settings.batch_norm, settings.input_dropout)
+        self.map_norm = nn.BatchNorm1d(c) if settings.batch_norm else None
+        self.feature_dropout = settings.feature_dropout
+        self.dropout = NormDropout(d, False, settings.query_dropout)
+        self.norm = NormDropout(d, settings.batch_norm, 0)
+
+    def query(self, relation: Tensor, entities: Tensor, position: int) -> Tensor:
+        check_arity(self.arities, entities)
+        if position != 0:
+            raise ValueError(f"ConvE makes a query for position 0 alone, found {position}: wrap it in Reciprocal")
+        rows = torch.cat([self.entity(entities[:, 1])[:, :-1], self.relation(relation)], dim=1)  # (b, 2 d)
+        patches = self._patches(self.input(rows.unsqueeze(2)).view(-1, *self.image))  # (k² + 1, b h w)
+        maps: Tensor = FeatureMaps.apply(patches, self._filters(patches), self._kept(rows))  # type: ignore[no-untyped-call]
+        q = torch.addmm(self.shift, maps.view(len(rows), -1), self.projection)  # (b, d)
+        q = torch.relu(self.norm(self.dropout(q)))
+        return nn.functional.pad(q, (0, 1), value=1.0)  # (b, d + 1)
+
+    def candidates(self, position: int) -> Tensor:
+        return self.entity.weight
+
+    def factors(self, relation: Tensor, entities: Tensor) -> list[Tensor]:
+        return [self.relation(relation), *self.entity(entities)[:, :, :-1].unbind(1)]
+
+    def _patches(self, images: Tensor) -> Tensor:
+        """What lies under the filters, a column for each of their places in each image; ones below."""
+        (height, width), k = self.maps, self.kernel
+        shifted = [images[:, i : i + height, j : j + width] for i in range(k) for j in range(k)]
+        return torch.stack([*shifted, torch.ones_like(shifted[0])]).view(k * k + 1, -1)
+
+    def _filters(self, patches: Tensor) -> Tensor:
+        """The filters ``(k², c)`` and below them their offsets, the batch norm of the feature maps folded in.
+
+        A map is linear in the patches, so its mean and variance follow from theirs: no map is read to normalise it.
+        """
+        norm = self.map_norm
+        if norm is None:
+            assert self.offset is not None
+            return torch.cat([self.filters, self.offset.unsqueeze(0)])
+        mean, variance = norm.running_mean, norm.running_var
+        assert mean is not None and variance is not None and norm.momentum is not None  # noqa: PT018
+        if self.training:
+            count = patches.shape[1]
+            moments = patches @ patches.T / count
+            means = moments[-1, :-1]
+            covariance = moments[:-1, :-1] - torch.outer(means, means)
+            seen_mean, seen_variance = mean, variance
+            mean, variance = means @ self.filters, ((covariance @ self.filters) * self.filters).sum(dim=0)
+            with torch.no_grad():
+                seen_mean.lerp_(mean, norm.momentum)
+                seen_variance.lerp_(variance * (count / max(count - 1, 1)), norm.momentum)
+        scale = norm.weight * torch.rsqrt(variance + norm.eps)
+        return torch.cat([self.filters * scale, (norm.bias - mean * scale).unsqueeze(0)])
+
+    def _kept(self, rows: Tensor) -> Tensor | None:
+        """By what each feature map is multiplied, ``(b, 1, c)``: 0 if it is dropped."""
+        if not (self.training and self.feature_dropout):
+            return None
+        chance = torch.rand(len(rows), 1, self.filters.shape[1], dtype=rows.dtype, device=rows.device)
+        return (chance >= self.feature_dropout) / (1 - self.feature_dropout)
+
+
+class FeatureMaps(torch.autograd.Function):
+    """``relu(patchesᵀ filters)``, some maps dropped, ``(b h w, c)``: in place, as this is the largest tensor by far."""
+
+    @staticmethod
+    def forward(ctx: Any, patches: Tensor, filters: Tensor, kept: Tensor | None) -> Tensor:
+        maps = (patches.T @ filters).clamp_min_(0)
+        if kept is not None:
+            maps.view(len(kept), -1, kept.shape[2]).mul_(kept)
+        ctx.save_for_backward(patches, filters, kept, maps)
+        return maps
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        patches, filters, kept, maps = ctx.saved_tensors
+        grad = torch.ops.aten.threshold_backward(grad, maps, 0)
+        if kept is not None:
+            grad.view(len(kept), -1, kept.shape[2]).mul_(kept)
+        return filters @ grad.T, patches @ grad, None
+
+
+def image_shape(settings: ConvESettings) -> tuple[int, int]:
+    """Height and width of the image of one vector: what is given, the other from the dimension.
+
+    >>> image_shape(ConvESettings()), image_shape(ConvESettings(entity_dim=12, embedding_width=3))
+    ((10, 20), (4, 3))
+    """
+    d, height, width, k = settings.entity_dim, settings.embedding_height, settings.embedding_width, settings.kernel
+    if height is None:
+        height = d // width if width else next(h for h in range(isqrt(d), 0, -1) if d % h == 0)
+    width = width or d // height
+    if height * width != d:
+        raise ShapeError(f"an image of {height} × {width} does not hold entity_dim = {d} numbers")
+    if 2 * height < k or width < k:
+        raise ShapeError(
+            f"two images of {height} × {width}, one above the other, are smaller than the kernel of {k} × {k}; "
+            "choose another entity_dim, embedding_height or kernel"
+        )
+    return height, width

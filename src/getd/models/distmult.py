@@ -1,0 +1,34 @@
+r"""DistMult, for any arity: n-CP with one entity table for all positions.
+
+.. math::
+    \phi(r, e_1, \dots, e_n) = \sum_i r_i \, e_1[i] \cdots e_n[i]
+
+The score does not change when entities change places, so a relation that has a direction cannot be learnt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from getd.algebra.cp import cp_environments
+from getd.models.settings import TensorModelSettings
+from getd.models.tucker_model import TuckerModel
+
+
+class DistMultSettings(TensorModelSettings):
+    """Settings of ``[model]`` with ``name = "distmult"``."""
+
+    batch_norm: bool = False  # as published
+
+
+class DistMult(TuckerModel):
+    """The sum of products of embeddings, one entity table for all positions; blind to their order."""
+
+    parameters_formula = "|E|d + |R|d"
+
+    def environments(
+        self, arity: int, relation: Tensor | None, vectors: Sequence[Tensor | None], places: Sequence[int]
+    ) -> list[Tensor]:
+        return cp_environments(vectors, places)

@@ -1,0 +1,234 @@
+r"""NaLP: a fact is as plausible as its least related pair of roles and entities.
+
+Position :math:`j` of relation :math:`r` is a role :math:`\rho_{rj}`. With its entity it makes features
+:math:`A_j`, any two of these make a vector of relatedness, and the smallest number of each unit counts:
+
+.. math::
+    A_j = \operatorname{relu}(F [\rho_{rj}; e_j] + f), \qquad
+    \phi = w \cdot \min_{i, j} \operatorname{relu}(U A_i + V A_j + b) + w_0
+
+relu never falls, and every pair of positions is there, so the minimum of all pairs is that of two sums apart:
+
+.. math::
+    \min_{i, j} \operatorname{relu}(U A_i + V A_j + b) = \operatorname{relu}(\min_i U A_i + \min_j V A_j + b)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import sqrt
+from typing import Any
+
+import torch
+from pydantic import PositiveInt
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from getd.models.base import ScoringModel, by_relation, check_arity
+from getd.models.inputs import embedding
+from getd.models.settings import ModelSettings
+
+HELD = 2**22  # numbers held at a time, where each question or relation has feature vectors of its own
+CACHED = 2**18  # the same where one question meets candidates, which stays in the caches
+
+
+Affine = tuple[Tensor | float, Tensor]
+
+
+class NaLPSettings(ModelSettings):
+    """Settings of ``[model]`` with ``name = "nalp"``."""
+
+    entity_dim: PositiveInt = 100
+    filters: PositiveInt = 200  # features of a role with its entity
+    units: PositiveInt = 400  # numbers that tell how related two of these are
+    batch_norm: bool = False  # on the features of the given entities, before relu
+
+
+class NaLP(ScoringModel):
+    """A network that finds how related all entities are, each in its role, and takes the smallest."""
+
+    parameters_formula = "|E|d + n|R|d + 2df + f + 2fu + 2u + 1"
+
+    def __init__(
+        self,
+        n_entities: int,
+        n_relations: int,
+        arities: Sequence[int],
+        settings: NaLPSettings,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        self.n_entities, self.n_relations, self.arities = n_entities, n_relations, tuple(arities)
+        d, f, u, scale = settings.entity_dim, settings.filters, settings.units, settings.initial_scale
+
+        def normal(spread: float, *shape: int) -> nn.Parameter:
+            return nn.Parameter(spread * torch.randn(*shape, generator=generator))
+
+        self.entity = embedding(n_entities, d, scale, generator, sparse=True)
+        self.role = embedding(n_relations * max(self.arities), d, scale, generator)  # all positions of relation 0, …
+        self.role_filters = normal(1 / (scale * sqrt(2 * d)), f, d)  # together F; features of unit variance
+        self.entity_filters = normal(1 / (scale * sqrt(2 * d)), f, d)
+        self.filter_bias = nn.Parameter(torch.zeros(f))
+        self.pair = normal(1 / sqrt(f), 2 * u, f)  # U above V
+        self.pair_bias = nn.Parameter(torch.ones(u))  # minima are low: at 0 few units would be alive
+        self.output = normal(1 / sqrt(u), u)
+        self.output_bias = nn.Parameter(torch.zeros(()))
+        norms = {str(n): nn.BatchNorm1d(f, affine=False) for n in self.arities if settings.batch_norm}
+        self.norms = nn.ModuleDict(norms)
+
+    def score_candidates(
+        self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None
+    ) -> Tensor:
+        n = check_arity(self.arities, entities)
+        given = [j for j in range(n) if j != position]
+        found, norm = self._given(relation, entities, given)
+        return self._score(relation, _least(found, range(len(given))), position, candidates, norm)
+
+    def score_positions(self, relation: Tensor, entities: Tensor, own: Tensor, shared: Tensor | None = None) -> Tensor:
+        n = check_arity(self.arities, entities)
+        found, norm = self._given(relation, entities, range(n))
+        scores = []
+        for position in range(n):
+            least = _least(found, [j for j in range(n) if j != position])
+            candidates = [own[:, position]] if shared is None else [own[:, position], shared[position]]
+            parts = [self._score(relation, least, position, ids, norm) for ids in candidates]
+            scores.append(torch.cat(parts, dim=1))
+        return torch.stack(scores, dim=1)
+
+    def score_relations(self, entities: Tensor) -> Tensor:
+        n = check_arity(self.arities, entities)
+        vectors = self.entity(entities) @ self.entity_filters.T  # (b, n, f)
+        scale, shift = self._affine(n, None)
+        everyone = torch.arange(self.n_relations, device=entities.device)
+        scores = []
+        for relation in torch.split(everyone, max(1, HELD // (entities.numel() * len(self.pair)))):
+            features = ((vectors.unsqueeze(1) + self._roles(relation, range(n))) * scale + shift).relu_()
+            scores.append(self._output(self._related(features).amin(dim=2)))  # (b, r, n, 2u) before the minimum
+        return torch.cat(scores, dim=1)
+
+    def factors(self, relation: Tensor, entities: Tensor) -> list[Tensor]:
+        n = entities.shape[1]
+        roles = self.role(self._role_ids(relation, range(n)))
+        return [roles.flatten(1), *self.entity(entities).unbind(1)]
+
+    def _given(self, relation: Tensor, entities: Tensor, positions: Sequence[int]) -> tuple[Tensor, Affine]:
+        """What the entities at some positions are to others, ``(b, k, 2u)``, and how features are normalised."""
+        mapped = self._roles(relation, positions) + self.entity(entities[:, positions]) @ self.entity_filters.T
+        scale, shift = self._affine(entities.shape[1], mapped)
+        return self._related((mapped * scale + shift).relu_()), (scale, shift)
+
+    def _score(
+        self, relation: Tensor, least: Tensor, position: int, candidates: Tensor | None, affine: Affine
+    ) -> Tensor:
+        """Scores of candidates at a position, where the given entities have the minima ``least`` ``(b, 2u)``."""
+        scale, shift = affine
+        role = self._roles(relation, [position]) * scale + shift  # (b, 1, f)
+        if candidates is not None and candidates.dim() == 2:
+            parts = torch.split(candidates, max(1, HELD // least.numel()), 1)
+            return torch.cat([self._score_own(role, least, part, scale) for part in parts], dim=1)
+        vectors = self.entity.weight if candidates is None else self.entity(candidates)
+        parts = torch.split(vectors, max(1, CACHED // len(self.pair)))
+        scores = [self._score_shared(relation, role, least, part @ self.entity_filters.T * scale) for part in parts]
+        return torch.cat(scores, dim=1) + self.output_bias
+
+    def _score_own(self, role: Tensor, least: Tensor, candidates: Tensor, scale: Tensor | float) -> Tensor:
+        features = (role + self.entity(candidates) @ self.entity_filters.T * scale).relu_()  # (b, m, f)
+        return self._output(torch.minimum(self._related(features), least.unsqueeze(1)))
+
+    def _score_shared(self, relation: Tensor, role: Tensor, least: Tensor, mapped: Tensor) -> Tensor:
+        """Candidates, mapped to ``(m, f)``, for all questions alike: their features depend on the relation alone."""
+
+        def score(rows: Tensor) -> Tensor:
+            related = self._related((mapped + role[rows[0]]).relu_()).T  # (2u, m)
+            found: Tensor = _Weakest.apply(related.contiguous(), least[rows], self.output)  # type: ignore[no-untyped-call]
+            return found
+
+        return by_relation(relation, score)
+
+    def _role_ids(self, relation: Tensor, positions: Sequence[int]) -> Tensor:
+        return relation.unsqueeze(1) * max(self.arities) + torch.tensor(positions, device=relation.device)
+
+    def _roles(self, relation: Tensor, positions: Sequence[int]) -> Tensor:
+        """The part of features that comes from the roles of some positions, ``(b, k, f)``."""
+        return self.role(self._role_ids(relation, positions)) @ self.role_filters.T
+
+    def _related(self, features: Tensor) -> Tensor:
+        """``U A`` and ``V A + b``, side by side: ``(…, 2u)``."""
+        return nn.functional.linear(features, self.pair, nn.functional.pad(self.pair_bias, (len(self.output), 0)))
+
+    def _output(self, least: Tensor) -> Tensor:
+        """Minima ``(…, 2u)`` to scores."""
+        one, other = least.chunk(2, dim=-1)
+        return (one + other).relu_() @ self.output + self.output_bias
+
+    def _affine(self, arity: int, mapped: Tensor | None) -> Affine:
+        """What features are multiplied with, and what is added: batch norm and bias."""
+        if not self.norms:
+            return 1.0, self.filter_bias
+        norm = self.norms[str(arity)]
+        assert isinstance(norm, nn.BatchNorm1d)
+        mean, variance = norm.running_mean, norm.running_var
+        assert mean is not None and variance is not None and norm.momentum is not None
+        if self.training and mapped is not None and mapped.shape[:2].numel() > 1:
+            rows = mapped.flatten(0, 1)
+            running = mean, variance
+            variance, mean = torch.var_mean(rows, 0)
+            for old, new in zip(running, (mean, variance), strict=True):
+                old.lerp_(new.detach(), norm.momentum)
+        scale = (variance + norm.eps).rsqrt()
+        return scale, self.filter_bias - mean * scale
+
+
+def _least(found: Tensor, positions: Sequence[int]) -> Tensor:
+    """The minima ``(b, 2u)`` over some positions; infinite over none."""
+    if not positions:
+        return found.new_full((found.shape[0], found.shape[2]), torch.inf)
+    return found[:, positions].amin(dim=1)
+
+
+class _Weakest(torch.autograd.Function):
+    r"""Scores :math:`w \cdot \operatorname{relu}(\min(x, x') + \min(y, y'))` of all candidates for some questions.
+
+    One question at a time, in the caches; its numbers are made again for the gradient, not kept.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, related: Tensor, least: Tensor, output: Tensor) -> Tensor:
+        """``related`` ``(2u, m)`` are candidates, ``least`` ``(q, 2u)`` questions; returns ``(q, m)``."""
+        ctx.save_for_backward(related, least, output)
+        scores, buffer = related.new_empty(len(least), related.shape[1]), torch.empty_like(related)
+        for row, into in zip(least.unsqueeze(2), scores, strict=True):
+            torch.mv(_alive(related, row, buffer).T, output, out=into)
+        return scores
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        related, least, output = ctx.saved_tensors
+        halves = related.unflatten(0, (2, -1))  # (2, u, m)
+        buffer, margin, flow = torch.empty_like(related), torch.empty_like(halves), torch.empty_like(halves[0])
+        grads = torch.zeros_like(halves), torch.empty_like(least).unflatten(1, (2, -1)), torch.zeros_like(output)
+        for row, row_grad, into in zip(least.unsqueeze(2), grad, grads[1], strict=True):
+            alive = _alive(related, row, buffer)
+            grads[2].addmv_(alive, row_grad)
+            _where_positive(torch.outer(output, row_grad, out=flow), alive, flow)
+            torch.sub(row.unflatten(0, (2, -1)), halves, out=margin)  # positive where the candidate is the smaller
+            torch.sum(flow, dim=1, out=into[0])
+            into[1] = into[0]
+            _where_positive(flow.expand_as(margin), margin, margin)
+            grads[0].add_(margin)
+            into.sub_(margin.sum(dim=2))
+        return grads[0].flatten(0, 1), grads[1].flatten(1), grads[2]
+
+
+def _where_positive(values: Tensor, sign: Tensor, out: Tensor) -> Tensor:
+    """``values`` where ``sign`` is positive, 0 elsewhere; faster than a mask."""
+    found: Tensor = torch.ops.aten.threshold_backward.grad_input(values, sign, 0.0, grad_input=out)
+    return found
+
+
+def _alive(related: Tensor, row: Tensor, buffer: Tensor) -> Tensor:
+    """The relatedness ``(u, m)`` of candidates to one question, in a buffer ``(2u, m)``."""
+    torch.minimum(related, row, out=buffer)
+    one, other = buffer.chunk(2)
+    return one.add_(other).relu_()

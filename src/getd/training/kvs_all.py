@@ -1,0 +1,74 @@
+"""Questions with all their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from getd.facts.facts import Facts
+from getd.facts.known import KnownAnswers
+from getd.models.base import ScoringModel
+from getd.training.batches import Batch, Pairs, Regime, Work, cubes, to_device
+from getd.training.loss import multi_answer_loss
+from getd.training.settings import TrainSettings
+
+
+class QuestionBatch(NamedTuple):
+    """Questions with one position open, and all their answers."""
+
+    relation: Tensor  # (b,)
+    entities: Tensor  # (b, n)
+    position: int
+    answers: Pairs  # rows, ascending, and entities
+
+
+class KvsAll(Regime):
+    """Each question once, with all its answers."""
+
+    def __init__(
+        self,
+        blocks: Mapping[int, Facts],
+        known: KnownAnswers,
+        n_entities: int,
+        settings: TrainSettings,
+        device: torch.device,
+    ) -> None:
+        self._known, self._settings, self._device = known, settings, device
+        self._questions = [
+            (_distinct_questions(facts, position), position)
+            for facts in blocks.values()
+            for position in range(facts.arity)
+        ]
+        self.sizes = [len(facts) for facts, _ in self._questions]
+
+    def prepare(self, batch: Batch) -> Work:
+        facts, position = self._questions[batch.block]
+        facts = facts.take(batch.rows)
+        answers = self._known.lookup(facts.relation, facts.entities, position)
+        arrays = (facts.relation, facts.entities, answers.rows, answers.values)
+        relation, entities, rows, values = to_device(arrays, self._device)
+        return partial(self._backward, QuestionBatch(relation, entities, position, (rows, values)))
+
+    def _backward(self, batch: QuestionBatch, model: ScoringModel) -> Tensor:
+        """The mean loss of a batch of questions; its gradients are added to those of the parameters."""
+        settings = self._settings
+        scores = model.score_candidates(batch.relation, batch.entities, batch.position)
+        labels = torch.zeros_like(scores)
+        labels[batch.answers] = 1
+        loss = multi_answer_loss(scores, labels, settings.kvsall_loss, settings.label_smoothing)
+        if settings.n3:
+            loss = loss + settings.n3 * cubes(model.given_factors(batch.relation, batch.entities, batch.position))
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss.detach()
+
+
+def _distinct_questions(facts: Facts, position: int) -> Facts:
+    """One fact for each question."""
+    others = [0, *(j + 1 for j in range(facts.arity) if j != position)]
+    _, first = np.unique(facts.rows()[:, others], axis=0, return_index=True)
+    return facts.take(first)

@@ -1,0 +1,164 @@
+"""All positions of each fact against all candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from getd.facts.facts import Facts
+from getd.facts.known import KnownAnswers
+from getd.models.base import DotProductModel, ScoringModel
+from getd.training.batches import Batch, Pairs, Regime, Work, cubes, to_device
+from getd.training.loss import Gradients, softmax_gradients, softmax_loss
+from getd.training.settings import TrainSettings
+
+
+class FactBatch(NamedTuple):
+    """Facts and the candidates that are no negatives of theirs; a question is numbered ``fact * arity + position``."""
+
+    relation: Tensor  # (b,)
+    entities: Tensor  # (b, n)
+    left_out: Pairs  # questions, ascending, and entities
+    left_out_relations: Pairs | None  # facts, ascending, and relations; None: not asked for
+
+
+class OneVsAll(Regime):
+    """All positions of each fact against all candidates: the paper's loss."""
+
+    def __init__(
+        self,
+        blocks: Mapping[int, Facts],
+        known: KnownAnswers,
+        n_entities: int,
+        settings: TrainSettings,
+        device: torch.device,
+    ) -> None:
+        self._blocks, self._settings, self._device = list(blocks.values()), settings, device
+        self._others = [known.others(facts, range(facts.arity)) for facts in self._blocks]
+        self._other_relations = [known.others(facts, [None]) for facts in self._blocks if settings.relation_loss]
+        self._buffers: dict[Tensor, Tensor] = {}
+        self.sizes = [len(facts) for facts in self._blocks]
+
+    def prepare(self, batch: Batch) -> Work:
+        facts, relations = self._blocks[batch.block].take(batch.rows), None
+        if self._other_relations:
+            relations = _pairs(to_device(self._other_relations[batch.block].take(batch.rows), self._device))
+        relation, entities = to_device((facts.relation, facts.entities), self._device)
+        left_out = _pairs(to_device(self._others[batch.block].take(batch.rows), self._device))
+        return partial(self._backward, FactBatch(relation, entities, left_out, relations))
+
+    def _backward(self, batch: FactBatch, model: ScoringModel) -> Tensor:
+        """The mean loss of a batch over facts and positions; the parameters, which have no gradients, get them."""
+        settings, graph = self._settings, _Graph(self._buffers, self._settings.label_smoothing)
+        if isinstance(model, DotProductModel):
+            self._add_queries(batch, model, graph)
+        else:
+            self._add_scores(batch, model, graph)
+        if settings.n3:
+            graph.add(settings.n3 * cubes(model.factors(batch.relation, batch.entities)))
+        auxiliary = model.auxiliary_loss(batch.relation, batch.entities, batch.entities.roll(1, dims=0))
+        if auxiliary is not None:
+            graph.add(auxiliary)
+        return graph.backward()
+
+    def _add_queries(self, batch: FactBatch, model: DotProductModel, graph: _Graph) -> None:
+        """The losses of queries against tables, whose scores are never kept."""
+        (b, n), relation_query = batch.entities.shape, None
+        if batch.left_out_relations is None or not model.relation_is_dot_product:
+            queries = model.queries(batch.relation, batch.entities)
+        else:
+            queries, relation_query = model.all_queries(batch.relation, batch.entities)
+        for table, positions in _tables(model, n):
+            query, target = queries, batch.entities
+            if len(positions) < n:
+                query, target = queries[:, positions], batch.entities[:, positions]
+            left_out = _at_positions(batch.left_out, positions, n)
+            graph.softmax(query.reshape(len(positions) * b, -1), table, target.reshape(-1), left_out, 1 / (b * n))
+        if relation_query is not None and batch.left_out_relations is not None:
+            table, weight = model.relation_candidates(), self._settings.relation_loss / b
+            graph.softmax(relation_query, table, batch.relation, batch.left_out_relations, weight)
+        elif batch.left_out_relations is not None:
+            self._add_relation_scores(batch, model, graph)
+
+    def _add_scores(self, batch: FactBatch, model: ScoringModel, graph: _Graph) -> None:
+        """The losses of any model's scores, all of a position at a time."""
+        n, smoothing = batch.entities.shape[1], self._settings.label_smoothing
+        for position in range(n):
+            scores = model.score_candidates(batch.relation, batch.entities, position)
+            left_out, target = _at_positions(batch.left_out, [position], n), batch.entities[:, position]
+            graph.add(softmax_loss(scores, target, left_out, smoothing) / n)
+        if batch.left_out_relations is not None:
+            self._add_relation_scores(batch, model, graph)
+
+    def _add_relation_scores(self, batch: FactBatch, model: ScoringModel, graph: _Graph) -> None:
+        assert batch.left_out_relations is not None
+        scores, smoothing = model.score_relations(batch.entities), self._settings.label_smoothing
+        loss = softmax_loss(scores, batch.relation, batch.left_out_relations, smoothing)
+        graph.add(self._settings.relation_loss * loss)
+
+
+def _pairs(arrays: list[Tensor]) -> Pairs:
+    rows, values = arrays
+    return rows, values
+
+
+class _Graph:
+    """A sum of losses whose last step has its gradients already; gradients of tables stand in buffers that stay."""
+
+    def __init__(self, buffers: dict[Tensor, Tensor], smoothing: float) -> None:
+        self._buffers, self._smoothing = buffers, smoothing
+        self._outputs: list[Tensor] = []
+        self._grads: list[Tensor | None] = []
+        self._values: list[Tensor] = []
+
+    def softmax(self, query: Tensor, table: Tensor, target: Tensor, left_out: Pairs, weight: float) -> None:
+        into = Gradients(torch.empty_like(query), self._table_grad(table))
+        with torch.no_grad():
+            value = softmax_gradients(query, table, target, left_out, self._smoothing, weight, into)
+        self._values.append(value)
+        self._outputs.append(query)
+        self._grads.append(into.query)
+
+    def add(self, loss: Tensor) -> None:
+        self._values.append(loss.detach())
+        self._outputs.append(loss)
+        self._grads.append(None)
+
+    def backward(self) -> Tensor:
+        torch.autograd.backward(self._outputs, self._grads)
+        return torch.stack(self._values).sum()
+
+    def _table_grad(self, table: Tensor) -> Tensor:
+        """Where the gradient of a table is to be written; each table is asked for once."""
+        if not table.is_leaf:
+            self._outputs.append(table)
+            self._grads.append(grad := torch.empty_like(table))
+            return grad
+        if table not in self._buffers:
+            self._buffers[table] = torch.empty_like(table)
+        assert table.grad is None
+        table.grad = self._buffers[table]
+        return table.grad
+
+
+def _tables(model: DotProductModel, arity: int) -> list[tuple[Tensor, list[int]]]:
+    """The tables of an arity's positions, and the positions that share each."""
+    tables = [model.candidates(position) for position in range(arity)]
+    first = [next(i for i, other in enumerate(tables) if other is table) for table in tables]
+    return [(tables[i], [p for p in range(arity) if first[p] == i]) for i in dict.fromkeys(first)]
+
+
+def _at_positions(pairs: Pairs, positions: Sequence[int], arity: int) -> Pairs:
+    """The pairs of questions at these positions, which are numbered anew."""
+    if len(positions) == arity:
+        return pairs
+    questions, values = pairs
+    number = torch.full((arity,), -1, device=questions.device)
+    number[list(positions)] = torch.arange(len(positions), device=questions.device)
+    place = number[questions % arity]
+    here = place >= 0
+    return (questions[here] // arity) * len(positions) + place[here], values[here]

@@ -1,0 +1,145 @@
+"""All positions of each fact against a few candidates: the cost of a step does not depend on the number of entities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from getd.facts.facts import Facts
+from getd.facts.known import KnownAnswers
+from getd.models.base import ScoringModel
+from getd.training.batches import Batch, Pairs, Regime, Work, cubes, to_device
+from getd.training.loss import sampled_loss, softmax_loss
+from getd.training.negatives import Drawing, Negatives, own_left_out, shared_left_out
+from getd.training.settings import TrainSettings
+
+
+class SampledBatch(NamedTuple):
+    """Facts, what was drawn for them, and what may not count."""
+
+    rows: tuple[int, Tensor]  # the block and its rows, for the cache
+    relation: Tensor  # (b,)
+    entities: Tensor  # (b, n)
+    negatives: Negatives
+    left_out: Tensor  # places among the negatives' scores (b, n, m), flattened
+    known: Pairs  # questions, ascending, and other answers of theirs
+    known_relations: Pairs | None  # facts, ascending, and relations; None: not asked for
+
+
+class Sampled(Regime):
+    """All positions of each fact against negatives: n groups for n positions, as in eq. 8 of the paper.
+
+    They are drawn for each fact, or once for the whole batch, and none makes a training fact true. With as many as there
+    are entities (or more), all of them stand against each answer, once: the loss of ``1vsall``.
+    """
+
+    def __init__(
+        self,
+        blocks: Mapping[int, Facts],
+        known: KnownAnswers,
+        n_entities: int,
+        settings: TrainSettings,
+        device: torch.device,
+    ) -> None:
+        self._blocks, self._settings, self._device = list(blocks.values()), settings, device
+        self._others = [known.others(facts, range(facts.arity)) for facts in self._blocks]
+        self._other_relations = [known.others(facts, [None]) for facts in self._blocks if settings.relation_loss]
+        self._drawing = Drawing(blocks, n_entities, settings.negative_power)
+        self._n_entities = n_entities
+        self.sizes = [len(facts) for facts in self._blocks]
+        self._cache = [self._first_cache(facts) for facts in self._blocks] if settings.hard_negatives else []
+
+    def prepare(self, batch: Batch) -> Work:
+        facts, relations = self._blocks[batch.block].take(batch.rows), None
+        if self._other_relations:
+            relations = _pair(to_device(self._other_relations[batch.block].take(batch.rows), self._device))
+        relation, entities, rows = to_device((facts.relation, facts.entities, batch.rows), self._device)
+        known = _pair(to_device(self._others[batch.block].take(batch.rows), self._device))
+        negatives = self._draw(facts, np.random.default_rng((self._settings.seed, *batch.place)))
+        find = shared_left_out if negatives.ids.dim() == 2 else own_left_out
+        left_out = find(negatives.ids, known, entities, self._n_entities)
+        return partial(
+            self._backward,
+            SampledBatch((batch.block, rows), relation, entities, negatives, left_out, known, relations),
+        )
+
+    def _draw(self, facts: Facts, rng: np.random.Generator) -> Negatives:
+        settings, n, m = self._settings, facts.arity, self._settings.negatives
+        if m >= self._n_entities:
+            everything = torch.arange(self._n_entities, device=self._device)
+            return Negatives(everything.expand(n, -1), None)
+        ids = self._drawing.draw((n, m) if settings.shared_negatives else (len(facts), n, m), rng)
+        if settings.sampled_loss != "softmax" or not settings.correction or settings.hard_negatives:
+            return Negatives(to_device([ids], self._device)[0], None)
+        drawn, log_weights = to_device([ids, self._drawing.log_weights(ids, m)], self._device)
+        return Negatives(drawn, log_weights)
+
+    def _backward(self, batch: SampledBatch, model: ScoringModel) -> Tensor:
+        """The mean loss of a batch over facts and positions; its gradients are added to those of the parameters."""
+        settings = self._settings
+        scores, left_out, log_weights = self._scores(batch, model)
+        loss = sampled_loss(scores, left_out, log_weights, settings)
+        if batch.known_relations is not None:
+            found = model.score_relations(batch.entities)
+            relation_loss = softmax_loss(found, batch.relation, batch.known_relations, settings.label_smoothing)
+            loss = loss + settings.relation_loss * relation_loss
+        if settings.n3:
+            loss = loss + settings.n3 * cubes(model.factors(batch.relation, batch.entities))
+        auxiliary = model.auxiliary_loss(batch.relation, batch.entities, batch.entities.roll(1, dims=0))
+        if auxiliary is not None:
+            loss = loss + auxiliary
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss.detach()
+
+    def _scores(self, batch: SampledBatch, model: ScoringModel) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Scores ``(b, n, 1 + m)`` of the answer and its negatives, which of the latter are none, and their weights."""
+        (ids, log_weights), own = batch.negatives, batch.entities.unsqueeze(2)
+        if ids.dim() == 2 and not self._cache:
+            return model.score_positions(batch.relation, batch.entities, own, ids), batch.left_out, log_weights
+        if not self._cache:
+            own = torch.cat([own, ids], dim=2)
+            return model.score_positions(batch.relation, batch.entities, own), batch.left_out, log_weights
+        block, rows = batch.rows
+        kept = self._cache[block][rows]  # (b, n, c)
+        own = torch.cat([own, kept, ids.expand(*own.shape[:2], -1)], dim=2)
+        scores = model.score_positions(batch.relation, batch.entities, own)
+        left_out = own_left_out(own[:, :, 1:], batch.known, batch.entities, self._n_entities)
+        self._cache[block][rows] = hardest(own[:, :, 1:], scores[:, :, 1:].detach(), left_out, kept.shape[2])
+        return (
+            scores[:, :, : 1 + kept.shape[2]],
+            own_left_out(kept, batch.known, batch.entities, self._n_entities),
+            None,
+        )
+
+    def state(self) -> dict[str, Tensor]:
+        return {f"cache-{number}": cache for number, cache in enumerate(self._cache)}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        self._cache = [state[f"cache-{number}"].to(self._device) for number in range(len(self._cache))]
+
+    def _first_cache(self, facts: Facts) -> Tensor:
+        rng, size = np.random.default_rng((self._settings.seed, facts.arity)), self._settings.hard_negatives
+        return to_device([self._drawing.draw((len(facts), facts.arity, size), rng)], self._device)[0]
+
+
+def hardest(ids: Tensor, scores: Tensor, left_out: Tensor, size: int) -> Tensor:
+    """Draw so many of candidates ``(b, n, m)``, each once, in proportion to the exponentials of their scores.
+
+    Those at the places ``left_out``, and the second of two equal ones, only where there are not enough others.
+    """
+    noise = -torch.empty_like(scores).exponential_().log_()  # Gumbel: the largest sums are such a draw
+    noisy = (scores + noise).flatten().index_fill_(0, left_out, -torch.inf).view_as(scores)
+    ordered, order = torch.sort(ids, dim=2, stable=True)
+    again = torch.zeros_like(ids, dtype=torch.bool)
+    again.scatter_(2, order[:, :, 1:], ordered[:, :, 1:] == ordered[:, :, :-1])
+    return ids.gather(2, noisy.masked_fill_(again, -torch.inf).topk(size, dim=2).indices)
+
+
+def _pair(arrays: list[Tensor]) -> Pairs:
+    rows, values = arrays
+    return rows, values
