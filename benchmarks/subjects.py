@@ -17,10 +17,11 @@ from getd.algebra.ring import ring_to_tensor
 from getd.algebra.tucker import tucker_environments
 from getd.facts.facts import Facts
 from getd.facts.known import KnownAnswers
+from getd.models.base import ScoringModel
 from getd.models.getd import GETD, GETDSettings
 from getd.training.batches import Batch
-from getd.training.one_vs_all import OneVsAll
 from getd.training.loss import tile_shape
+from getd.training.regimes import REGIMES
 from getd.training.settings import TrainSettings
 from getd.training.train import Trainer
 
@@ -51,12 +52,12 @@ def make_model(shape: Shape, settings: Mapping[str, float] | None = None, cls: t
     return cls(shape.n_entities, shape.n_relations, [shape.arity], chosen, torch.Generator().manual_seed(0))
 
 
-def make_trainer(model: GETD, blocks: Mapping[int, Facts], **settings: object) -> Trainer:
-    """A trainer in the paper's regime, in training mode; no validation."""
+def make_trainer(model: ScoringModel, blocks: Mapping[int, Facts], **settings: object) -> Trainer:
+    """A trainer, in the paper's regime where none is named, in training mode; no validation."""
     chosen = TrainSettings.model_validate({"device": "cpu", "patience": None, **settings})
     known = KnownAnswers.build([blocks], model.n_relations, model.n_entities)
     model.train()
-    return Trainer(model, OneVsAll(blocks, known, model.n_entities, chosen, CPU), None, chosen)
+    return Trainer(model, REGIMES[chosen.regime](blocks, known, model.n_entities, chosen, CPU), None, chosen)
 
 
 def whole_step(trainer: Trainer, batch: Batch) -> float:
@@ -141,7 +142,9 @@ def _with_gradients(left: tuple[int, ...], right: tuple[int, ...]) -> list[Produ
 class MultipliedOut(GETD):
     """The same model with its ring multiplied out for each batch, in two halves that one matrix product joins."""
 
-    def environments(self, arity: int, vectors: list[Tensor | None], places: list[int]) -> list[Tensor]:  # type: ignore[override]
+    def environments(  # type: ignore[override]
+        self, arity: int, relation: Tensor | None, vectors: list[Tensor | None], places: list[int]
+    ) -> list[Tensor]:
         core = ring_to_tensor(list(self.rings[str(arity)]))  # type: ignore[call-overload]
         return tucker_environments(core, vectors, places)
 

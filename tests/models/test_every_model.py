@@ -24,11 +24,37 @@ TINY: dict[str, dict[str, object]] = {
     "getd": {"entity_dim": 3, "relation_dim": 2, "ring_ranks": 2},
     "n-cp": {"entity_dim": 4},
     "n-tucker": {"entity_dim": 3, "relation_dim": 2},
+    "distmult": {"entity_dim": 4},
+    "simple": {"entity_dim": 6},
+    "hype": {"entity_dim": 6, "filters": 2, "filter_width": 3},
+    "ram": {"entity_dim": 3, "latent": 4},
+    "m-transh": {"entity_dim": 4},
+    "rae": {"entity_dim": 4, "hidden": 5},
+    "nalp": {"entity_dim": 4, "filters": 5, "units": 6},
     "tucker": {"entity_dim": 3, "relation_dim": 2},
+    "complex": {"entity_dim": 3},
+    "conve": {"entity_dim": 12, "channels": 2},
+    "transe": {"entity_dim": 4},
 }
 VARIANTS: dict[str, tuple[str, dict[str, object]]] = {  # other forms that must keep the same laws
     "n-cp+reciprocal": ("n-cp", {"reciprocal": True}),
     "getd+reciprocal": ("getd", {"reciprocal": True}),
+    "distmult+reciprocal": ("distmult", {"reciprocal": True}),
+    "distmult+norm": ("distmult", {"batch_norm": True}),
+    "simple+reciprocal": ("simple", {"reciprocal": True}),
+    "simple+norm": ("simple", {"batch_norm": True}),
+    "hype+reciprocal": ("hype", {"reciprocal": True}),
+    "hype+norm": ("hype", {"batch_norm": True}),
+    "ram+reciprocal": ("ram", {"reciprocal": True}),
+    "ram+norm": ("ram", {"batch_norm": True, "multiplicity": 3}),
+    "complex+reciprocal": ("complex", {"reciprocal": True}),
+    "complex+norm": ("complex", {"batch_norm": True}),
+    "m-transh+p1": ("m-transh", {"p": 1}),
+    "rae+squared": ("rae", {"squared": True, "relatedness": 0.3}),
+    "rae+p1+squared": ("rae", {"p": 1, "squared": True}),
+    "nalp+norm": ("nalp", {"batch_norm": True}),
+    "transe+p2": ("transe", {"p": 2}),
+    "transe+unit": ("transe", {"unit_entities": True}),
 }
 FORMS = {name: (name, settings) for name, settings in TINY.items()}
 FORMS |= {form: (name, TINY[name] | more) for form, (name, more) in VARIANTS.items()}
@@ -115,9 +141,13 @@ def test_all_positions_at_once_equal_one_by_one(case: Case) -> None:
     model = dot_product(model)
     one_by_one = [model.query(relation, entities, p) for p in range(entities.shape[1])]
     assert_close(model.queries(relation, entities), torch.stack(one_by_one, dim=1))
-    queries, relation_query = model.all_queries(relation, entities)
-    assert_close(queries, torch.stack(one_by_one, dim=1))
-    assert_close(relation_query, model.relation_query(entities))
+    if model.relation_is_dot_product:
+        queries, relation_query = model.all_queries(relation, entities)
+        assert_close(queries, torch.stack(one_by_one, dim=1))
+        assert_close(relation_query, model.relation_query(entities))
+    else:
+        with pytest.raises(NotImplementedError, match=r"^\w+ has no query for an open relation"):
+            model.all_queries(relation, entities)
 
 
 def test_chosen_candidates_have_the_scores_they_have_among_all(case: Case) -> None:
@@ -135,12 +165,13 @@ def test_candidates_of_all_positions_have_the_scores_they_have_at_each(case: Cas
     generator, n = torch.Generator().manual_seed(4), entities.shape[1]
     own = torch.randint(N_ENTITIES, (ROWS, n, 2), generator=generator)
     shared = torch.randint(N_ENTITIES, (n, 3), generator=generator)
-    expected = []
-    for position in range(n):
-        everyone = model.score_candidates(relation, entities, position)
-        expected.append(torch.cat([everyone.gather(1, own[:, position]), everyone[:, shared[position]]], dim=1))
-    assert_close(model.score_positions(relation, entities, own, shared), torch.stack(expected, dim=1))
-    assert_close(model.score_positions(relation, entities, own), torch.stack(expected, dim=1)[:, :, :2])
+    everyone = [model.score_candidates(relation, entities, position) for position in range(n)]
+    scores, alike = model.score_positions(relation, entities, own, shared)
+    assert_close(scores, torch.stack([found.gather(1, own[:, p]) for p, found in enumerate(everyone)], dim=1))
+    assert_close(alike, torch.stack([found[:, shared[p]] for p, found in enumerate(everyone)], dim=1))
+    alone, nothing = model.score_positions(relation, entities, own)
+    assert_close(alone, scores)
+    assert nothing is None
 
 
 @pytest.mark.parametrize(("form", "arity"), forms_and_arities(2, 3, 4))
@@ -178,7 +209,7 @@ def test_what_few_candidates_teach_stays_in_their_rows(case: Case) -> None:
     relation, facts = torch.zeros(1, dtype=torch.long), torch.zeros_like(entities[:1])
     model.train()
     own = torch.tensor([0, 2]).expand(1, entities.shape[1], 2)
-    (model.score_positions(relation, facts, own) ** 2).sum().backward()
+    (model.score_positions(relation, facts, own)[0] ** 2).sum().backward()
     tables = {name: p for name, p in model.named_parameters() if "entity" in name.split(".") and len(p) == N_ENTITIES}
     assert tables
     for name, table in tables.items():

@@ -96,8 +96,8 @@ def test_the_sum_over_drawn_negatives_is_an_unbiased_estimate_of_that_over_all(s
     for draw in range(3000):
         work = regime.prepare(Batch(0, rows, (1, draw)))
         with torch.no_grad():
-            scores, left_out, weights = regime._scores(work.args[0], model)
-        terms = (scores[:, :, 1:] + weights).exp()
+            _, scores, left_out = regime._scores(work.args[0], model)
+        terms = (scores + work.args[0].negatives.log_weights).exp().contiguous()
         terms.view(-1)[left_out] = 0
         estimates.append(terms.sum(dim=2))
     found = torch.stack(estimates)
@@ -178,7 +178,9 @@ def test_margin_and_logistic_losses_are_their_formulas(kind: str, adversarial: f
         else:
             wrong = sum(w * math.log1p(math.exp(s + 0.3)) for w, s in zip(weights, negative, strict=True))
             total += math.log1p(math.exp(-answer - 0.3)) + wrong
-    assert sampled_loss(scores, torch.tensor(left_out), None, settings).item() == pytest.approx(total / 6)
+    assert sampled_loss(
+        scores[:, :, :1], scores[:, :, 1:], torch.tensor(left_out), None, settings
+    ).item() == pytest.approx(total / 6)
 
 
 def test_hard_negatives_are_the_high_scores_each_once() -> None:
@@ -201,9 +203,9 @@ def test_a_cache_finds_harder_negatives_than_chance() -> None:
     means = []
     for draw in range(10):
         work = regime.prepare(Batch(0, rows, (1, draw)))
-        scores, left_out, _ = regime._scores(work.args[0], model)
-        assert scores.shape == (100, 2, 6)
-        means.append(scores[:, :, 1:].mean().item())
+        _, scores, left_out = regime._scores(work.args[0], model)
+        assert scores.shape == (100, 2, 5)
+        means.append(scores.mean().item())
         if draw:
             assert len(left_out) < 20  # known answers do not stay
     assert means[-1] > means[0] + 0.2

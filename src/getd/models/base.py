@@ -39,19 +39,20 @@ class ScoringModel(nn.Module):
         """
         raise NotImplementedError
 
-    def score_positions(self, relation: Tensor, entities: Tensor, own: Tensor, shared: Tensor | None = None) -> Tensor:
+    def score_positions(
+        self, relation: Tensor, entities: Tensor, own: Tensor, shared: Tensor | None = None
+    ) -> tuple[Tensor, Tensor | None]:
         """Score some candidates at every position of facts: override where positions share work.
 
         ``own`` ``(b, n, k)`` are the candidates of each fact and position, ``shared`` ``(n, m)`` those that all facts
-        have at a position. Returns ``(b, n, k + m)``.
+        have at a position. Returns the scores of both, ``(b, n, k)`` and ``(b, n, m)``.
         """
-        scores = []
-        for position in range(entities.shape[1]):
-            parts = [self.score_candidates(relation, entities, position, own[:, position])]
-            if shared is not None:
-                parts.append(self.score_candidates(relation, entities, position, shared[position]))
-            scores.append(torch.cat(parts, dim=1))
-        return torch.stack(scores, dim=1)
+        positions = range(entities.shape[1])
+        scores = [self.score_candidates(relation, entities, position, own[:, position]) for position in positions]
+        if shared is None:
+            return torch.stack(scores, dim=1), None
+        alike = [self.score_candidates(relation, entities, position, shared[position]) for position in positions]
+        return torch.stack(scores, dim=1), torch.stack(alike, dim=1)
 
     def score_relations(self, entities: Tensor) -> Tensor:
         """Score every relation for entities ``(b, n)`` whose relation is open. Returns ``(b, n_relations)``."""
@@ -112,14 +113,15 @@ class DotProductModel(ScoringModel):
             return query @ (table if candidates is None else _rows(table, candidates)).T
         return torch.einsum("bd,bmd->bm", query, _rows(table, candidates))
 
-    def score_positions(self, relation: Tensor, entities: Tensor, own: Tensor, shared: Tensor | None = None) -> Tensor:
+    def score_positions(
+        self, relation: Tensor, entities: Tensor, own: Tensor, shared: Tensor | None = None
+    ) -> tuple[Tensor, Tensor | None]:
         queries = self.queries(relation, entities)  # (b, n, d)
         scores = (self._candidate_vectors(own, 1) @ queries.unsqueeze(3)).squeeze(3)  # (b, n, k)
         if shared is None:
-            return scores
+            return scores, None
         vectors = self._candidate_vectors(shared, 0)  # (n, m, d)
-        alike = torch.bmm(queries.transpose(0, 1), vectors.transpose(1, 2)).transpose(0, 1)  # (b, n, m)
-        return torch.cat([scores, alike], dim=2)
+        return scores, torch.bmm(queries.transpose(0, 1), vectors.transpose(1, 2)).transpose(0, 1)  # (b, n, m)
 
     def score_relations(self, entities: Tensor) -> Tensor:
         if self.relation_is_dot_product:

@@ -72,21 +72,24 @@ class ConvE(DotProductModel):
         self.offset = None if settings.batch_norm else nn.Parameter(torch.zeros(c))  # batch norm would take it off
         self.projection = nn.Parameter(torch.randn(features, d, generator=generator) / features**0.5)
         self.shift = nn.Parameter(torch.zeros(d))
-        self.input = NormDropout(1, settings.batch_norm, settings.input_dropout)
+        self.input_norm = nn.BatchNorm1d(1) if settings.batch_norm else None
+        self.input_dropout = NormDropout(2 * d, False, settings.input_dropout)
         self.map_norm = nn.BatchNorm1d(c) if settings.batch_norm else None
         self.feature_dropout = settings.feature_dropout
-        self.dropout = NormDropout(d, False, settings.query_dropout)
-        self.norm = NormDropout(d, settings.batch_norm, 0)
+        self.query_dropout = NormDropout(d, False, settings.query_dropout)
+        self.query_norm = NormDropout(d, settings.batch_norm, 0)
 
     def query(self, relation: Tensor, entities: Tensor, position: int) -> Tensor:
         check_arity(self.arities, entities)
         if position != 0:
             raise ValueError(f"ConvE makes a query for position 0 alone, found {position}: wrap it in Reciprocal")
         rows = torch.cat([self.entity(entities[:, 1])[:, :-1], self.relation(relation)], dim=1)  # (b, 2 d)
-        patches = self._patches(self.input(rows.unsqueeze(2)).view(-1, *self.image))  # (k² + 1, b h w)
+        if self.input_norm is not None:
+            rows = self.input_norm(rows.unsqueeze(1)).squeeze(1)
+        patches = self._patches(self.input_dropout(rows).view(-1, *self.image))  # (k² + 1, b h w)
         maps: Tensor = FeatureMaps.apply(patches, self._filters(patches), self._kept(rows))  # type: ignore[no-untyped-call]
         q = torch.addmm(self.shift, maps.view(len(rows), -1), self.projection)  # (b, d)
-        q = torch.relu(self.norm(self.dropout(q)))
+        q = torch.relu(self.query_norm(self.query_dropout(q)))
         return nn.functional.pad(q, (0, 1), value=1.0)  # (b, d + 1)
 
     def candidates(self, position: int) -> Tensor:

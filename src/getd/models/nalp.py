@@ -29,6 +29,7 @@ from getd.models.inputs import embedding
 from getd.models.settings import ModelSettings
 
 HELD = 2**22  # numbers held at a time, where each question or relation has feature vectors of its own
+MOMENTUM = 0.1  # weight of a batch in the running mean and variance
 CACHED = 2**18  # the same where one question meets candidates, which stays in the caches
 
 
@@ -139,22 +140,27 @@ class NaLP(ScoringModel):
         """Candidates, mapped to ``(m, f)``, for all questions alike: their features depend on the relation alone."""
 
         def score(rows: Tensor) -> Tensor:
-            related = self._related((mapped + role[rows[0]]).relu_()).T  # (2u, m)
-            found: Tensor = _Weakest.apply(related.contiguous(), least[rows], self.output)  # type: ignore[no-untyped-call]
+            features = (mapped + role[rows[0]]).relu_()  # (m, f)
+            related = torch.addmm(self._related_bias().unsqueeze(1), self.pair, features.T)  # (2u, m)
+            found: Tensor = _Weakest.apply(related, least[rows], self.output)  # type: ignore[no-untyped-call]
             return found
 
         return by_relation(relation, score)
 
     def _role_ids(self, relation: Tensor, positions: Sequence[int]) -> Tensor:
-        return relation.unsqueeze(1) * max(self.arities) + torch.tensor(positions, device=relation.device)
+        return relation.unsqueeze(1) * max(self.arities) + relation.new_tensor(positions)
 
     def _roles(self, relation: Tensor, positions: Sequence[int]) -> Tensor:
         """The part of features that comes from the roles of some positions, ``(b, k, f)``."""
-        return self.role(self._role_ids(relation, positions)) @ self.role_filters.T
+        found: Tensor = self.role(self._role_ids(relation, positions)) @ self.role_filters.T
+        return found
 
     def _related(self, features: Tensor) -> Tensor:
         """``U A`` and ``V A + b``, side by side: ``(…, 2u)``."""
-        return nn.functional.linear(features, self.pair, nn.functional.pad(self.pair_bias, (len(self.output), 0)))
+        return nn.functional.linear(features, self.pair, self._related_bias())
+
+    def _related_bias(self) -> Tensor:
+        return nn.functional.pad(self.pair_bias, (len(self.pair_bias), 0))
 
     def _output(self, least: Tensor) -> Tensor:
         """Minima ``(…, 2u)`` to scores."""
@@ -168,13 +174,13 @@ class NaLP(ScoringModel):
         norm = self.norms[str(arity)]
         assert isinstance(norm, nn.BatchNorm1d)
         mean, variance = norm.running_mean, norm.running_var
-        assert mean is not None and variance is not None and norm.momentum is not None
-        if self.training and mapped is not None and mapped.shape[:2].numel() > 1:
-            rows = mapped.flatten(0, 1)
-            running = mean, variance
-            variance, mean = torch.var_mean(rows, 0)
-            for old, new in zip(running, (mean, variance), strict=True):
-                old.lerp_(new.detach(), norm.momentum)
+        assert mean is not None
+        assert variance is not None
+        if self.training and mapped is not None and mapped[..., 0].numel() > 1:
+            seen = variance, mean
+            variance, mean = torch.var_mean(mapped, (0, 1))
+            for old, new in zip(seen, (variance, mean), strict=True):
+                old.lerp_(new.detach(), MOMENTUM)
         scale = (variance + norm.eps).rsqrt()
         return scale, self.filter_bias - mean * scale
 
@@ -205,19 +211,17 @@ class _Weakest(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         related, least, output = ctx.saved_tensors
-        halves = related.unflatten(0, (2, -1))  # (2, u, m)
+        halves = related.view(2, len(output), -1)  # (2, u, m)
         buffer, margin, flow = torch.empty_like(related), torch.empty_like(halves), torch.empty_like(halves[0])
-        grads = torch.zeros_like(halves), torch.empty_like(least).unflatten(1, (2, -1)), torch.zeros_like(output)
+        grads = torch.zeros_like(halves), least.new_empty(len(least), 2, len(output)), torch.zeros_like(output)
         for row, row_grad, into in zip(least.unsqueeze(2), grad, grads[1], strict=True):
             alive = _alive(related, row, buffer)
             grads[2].addmv_(alive, row_grad)
             _where_positive(torch.outer(output, row_grad, out=flow), alive, flow)
-            torch.sub(row.unflatten(0, (2, -1)), halves, out=margin)  # positive where the candidate is the smaller
-            torch.sum(flow, dim=1, out=into[0])
-            into[1] = into[0]
+            torch.sub(row.view(2, -1, 1), halves, out=margin)  # positive where the candidate is the smaller
             _where_positive(flow.expand_as(margin), margin, margin)
             grads[0].add_(margin)
-            into.sub_(margin.sum(dim=2))
+            torch.sub(flow.sum(dim=1), margin.sum(dim=2), out=into)
         return grads[0].flatten(0, 1), grads[1].flatten(1), grads[2]
 
 

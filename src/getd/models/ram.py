@@ -5,8 +5,8 @@ r"""RAM: a relation is its roles; each role has a vector, and a pattern of which
     \bigr\rangle, \qquad u_i = \sum_l \alpha_{il} b_l, \quad P_i = \sum_l \alpha_{il} B_l
 
 :math:`E_j` is the entity's vector as m rows of d numbers, :math:`\alpha_i` the softmax of the weights of the relation's
-role i, and the basis vectors :math:`b_l` and patterns :math:`B_l` (n × m, one set for each arity) serve all roles of all
-relations. The score is linear in each entity, but not in what a relation learns.
+role i, and the basis vectors :math:`b_l` and patterns :math:`B_l` (n × m, one set for each arity) serve all roles of
+all relations. The score is linear in each entity, but not in what a relation learns.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from getd.models.settings import TensorModelSettings
 
 
 class RAMSettings(TensorModelSettings):
-    """Settings of ``[model]`` with ``name = "ram"``; an entity has ``multiplicity`` vectors of ``entity_dim`` numbers."""
+    """Settings of ``[model]`` with ``name = "ram"``; an entity has ``multiplicity`` times ``entity_dim`` numbers."""
 
     batch_norm: bool = False  # as published
     multiplicity: PositiveInt = 2
@@ -65,13 +65,13 @@ class RAM(DotProductModel):
         vectors: list[Tensor | None] = [None] * n
         for place, j in enumerate(given):
             vectors[j] = e[:, place]
-        query: Tensor = norms.query(self._queries(relation, vectors, [position])[0])
+        query: Tensor = norms.query(self._queries(relation, vectors, [position], norms)[0])
         return query
 
     def queries(self, relation: Tensor, entities: Tensor) -> Tensor:
         n, norms = self._arity(entities)
         e = norms.entity(self.entity(entities))  # (b, n, m d)
-        queries: Tensor = norms.query(torch.stack(self._queries(relation, e.unbind(1), range(n)), dim=1))
+        queries: Tensor = norms.query(torch.stack(self._queries(relation, e.unbind(1), range(n), norms), dim=1))
         return queries
 
     def candidates(self, position: int) -> Tensor:
@@ -82,12 +82,14 @@ class RAM(DotProductModel):
         roles = self._weights(relation, entities.shape[1]) @ self.basis
         return [roles.flatten(1), *self.entity(entities).unbind(1)]
 
-    def _queries(self, relation: Tensor, vectors: Sequence[Tensor | None], positions: Sequence[int]) -> list[Tensor]:
+    def _queries(
+        self, relation: Tensor, vectors: Sequence[Tensor | None], positions: Sequence[int], norms: Norms
+    ) -> list[Tensor]:
         """The queries ``(b, m d)`` of these positions, as :func:`cp_environments` reads vectors."""
         b, n, m = len(relation), len(vectors), self.multiplicity
         weights = self._weights(relation, n)
         patterns = (weights @ self.role_patterns(n)).view(b, n, n, m).transpose(1, 2)  # (b, position, role, m)
-        roles = self.norms[str(n)].relation(weights @ self.basis)  # (b, role, d)
+        roles = norms.relation(weights @ self.basis)  # (b, role, d)
         seen = [
             None if vector is None else (patterns[:, j] @ vector.reshape(b, m, -1)).flatten(0, 1)  # (b role, d)
             for j, vector in enumerate(vectors)

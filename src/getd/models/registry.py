@@ -18,6 +18,7 @@ from getd.models.hype import HypE, HypESettings
 from getd.models.lookup import Lookup
 from getd.models.n_cp import NCP, NCPSettings
 from getd.models.n_tucker import NTuckER, NTuckERSettings
+from getd.models.nalp import NaLP, NaLPSettings
 from getd.models.rae import RAE, MTransH, MTransHSettings, RAESettings
 from getd.models.ram import RAM, RAMSettings
 from getd.models.reciprocal import Reciprocal
@@ -37,6 +38,7 @@ MODELS: dict[str, tuple[type[ScoringModel], type[ModelSettings]]] = {
     "ram": (RAM, RAMSettings),
     "m-transh": (MTransH, MTransHSettings),
     "rae": (RAE, RAESettings),
+    "nalp": (NaLP, NaLPSettings),
     "tucker": (TuckER, TuckERSettings),
     "complex": (ComplEx, ComplExSettings),
     "conve": (ConvE, ConvESettings),
@@ -70,6 +72,20 @@ def make_model(
         model: ScoringModel = make(n_entities, n_relations, arities, settings, generator)
         return model
     return Reciprocal(make(n_entities, n_relations * max(arities), arities, settings, generator), n_relations)
+
+
+def count_parameters(n_entities: int, n_relations: int, arities: Sequence[int]) -> dict[str, int | None]:
+    """How many numbers each model learns with its default settings; ``None``: it does not serve these arities."""
+    counts: dict[str, int | None] = {}
+    for name in MODELS:
+        try:
+            with torch.device("meta"):
+                model = make_model(name, model_settings(name, {}), n_entities, n_relations, arities)
+        except ConfigError:
+            counts[name] = None
+        else:
+            counts[name] = sum(parameter.numel() for parameter in model.parameters())
+    return counts
 
 
 def describe_models() -> list[dict[str, Any]]:

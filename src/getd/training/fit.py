@@ -22,6 +22,7 @@ from getd.models.registry import model_settings
 from getd.prediction.run import Run, build_model, open_run
 from getd.runs.folder import RunFolder, environment
 from getd.settings import build
+from getd.training.defaults import DEFAULTS
 from getd.training.regimes import REGIMES
 from getd.training.settings import TrainSettings
 from getd.training.train import Epoch, Interrupted, Trainer, Watch
@@ -88,7 +89,7 @@ def full_config(config: Mapping[str, Any], model: str | None, training: Mapping[
     name = model or values.get("name", "getd")
     values.pop("name", None)
     settings = model_settings(name, values)
-    chosen = build(TrainSettings, {**config.get("training", {}), **training}, "training")
+    chosen = build(TrainSettings, {**DEFAULTS.get(name, {}), **config.get("training", {}), **training}, "training")
     extra = {key: config[key] for key in ("data", "published") if key in config}
     return {**extra, "model": {"name": name, **settings.model_dump()}, "training": chosen.model_dump()}
 
@@ -152,7 +153,9 @@ def _finish(kb: KnowledgeBase, folder: RunFolder, tables: Mapping[str, Any], wat
     if "test" in kb.splits:  # the one time
         progress = trainer.progress
         chosen = {"best_epoch": progress.best_epoch, "valid_mrr": progress.best_mrr} if progress.best_epoch else {}
-        folder.write_json("report.json", run.evaluate("test").as_dict() | chosen)
+        folder.write_json(
+            "report.json", run.evaluate("test", sample=settings.test_sample, seed=settings.seed).as_dict() | chosen
+        )
     return run
 
 

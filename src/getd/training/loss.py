@@ -15,10 +15,11 @@ from __future__ import annotations
 import os
 import threading
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from getd.training.settings import TrainSettings
 
@@ -278,7 +279,9 @@ def softmax_loss(scores: Tensor, target: Tensor, left_out: tuple[Tensor, Tensor]
     return loss.mean()
 
 
-def sampled_loss(scores: Tensor, left_out: Tensor, log_weights: Tensor | None, settings: TrainSettings) -> Tensor:
+def sampled_loss(
+    answer: Tensor, negative: Tensor, left_out: Tensor, log_weights: Tensor | None, settings: TrainSettings
+) -> Tensor:
     r"""The mean loss of answers against their negatives, one of three.
 
     .. math::
@@ -291,27 +294,20 @@ def sampled_loss(scores: Tensor, left_out: Tensor, log_weights: Tensor | None, s
 
     Parameters
     ----------
-    scores
-        ``(b, n, 1 + m)``, the answer's first.
+    answer
+        ``(b, n, 1)``, the scores of the answers.
+    negative
+        ``(b, n, m)``, those of their negatives.
     left_out
-        Places in the negatives' scores ``(b, n, m)``, flattened, of those that take no part.
+        Places in the latter, flattened, of those that take no part.
     log_weights
-        Logarithms of the ``w_c``, to be added to the negatives' scores; ``None``: all are 1.
+        Logarithms of the ``w_c``, for all facts alike or each; ``None``: all are 0.
     """
-    answer, negative = scores[:, :, :1], scores[:, :, 1:]
     if settings.sampled_loss == "softmax":
-        weighed = negative if log_weights is None else negative + log_weights
-        weighed = _fill(weighed, left_out, -torch.inf)
-        logits = torch.cat([answer, weighed], dim=2).flatten(0, 1)
-        loss = torch.nn.functional.cross_entropy(logits, logits.new_zeros(len(logits), dtype=torch.long))
-        if settings.label_smoothing:
-            shares = torch.ones_like(scores) if log_weights is None else _with_answer(scores, log_weights.exp())
-            shares[:, :, 1:] = _fill(shares[:, :, 1:], left_out, 0.0)
-            mean = (shares * scores).sum(dim=2) / shares.sum(dim=2)
-            loss = loss + settings.label_smoothing * (answer.squeeze(2) - mean).mean()
+        loss: Tensor = _SampledSoftmax.apply(answer, negative, left_out, log_weights, settings.label_smoothing)  # type: ignore[no-untyped-call]
         return loss
-    adversarial = (settings.self_adversarial * negative).detach()
-    weights = torch.softmax(_fill(adversarial, left_out, -torch.inf), dim=2).nan_to_num()  # NaN: no negative is left
+    adversarial = (settings.self_adversarial * negative).detach().flatten().index_fill_(0, left_out, -torch.inf)
+    weights = torch.softmax(adversarial.view(negative.shape), dim=2).nan_to_num()  # NaN: no negative is left
     if settings.sampled_loss == "margin":
         return (weights * torch.relu(settings.margin - answer + negative)).sum(dim=2).mean()
     softplus = torch.nn.functional.softplus
@@ -319,14 +315,44 @@ def sampled_loss(scores: Tensor, left_out: Tensor, log_weights: Tensor | None, s
     return (softplus(-answer - settings.score_shift).squeeze(2) + wrong).mean()
 
 
-def _fill(values: Tensor, places: Tensor, value: float) -> Tensor:
-    return values.flatten().index_fill(0, places, value).view(values.shape)
+class _SampledSoftmax(torch.autograd.Function):
+    """The softmax loss; all that it makes of the negatives' scores is made in one room, at last their gradient."""
 
+    @staticmethod
+    def forward(
+        ctx: Any, answer: Tensor, negative: Tensor, left_out: Tensor, log_weights: Tensor | None, smoothing: float
+    ) -> Tensor:
+        room = negative.clone(memory_format=torch.contiguous_format)  # (b, n, m)
+        mean = None
+        if smoothing:
+            shares = torch.ones_like(room) if log_weights is None else log_weights.exp().expand(room.shape).clone()
+            shares.view(-1).index_fill_(0, left_out, 0)
+            shares = shares.div_(1 + shares.sum(dim=2, keepdim=True))
+            own_share = 1 - shares.sum(dim=2, keepdim=True)
+            mean = (shares * room).sum(dim=2, keepdim=True) + own_share * answer
+        if log_weights is not None:
+            room.add_(log_weights)
+        room.view(-1).index_fill_(0, left_out, -torch.inf)
+        largest = torch.maximum(room.amax(dim=2, keepdim=True), answer)
+        room.sub_(largest).exp_()
+        own = (answer - largest).exp_()
+        total = room.sum(dim=2, keepdim=True).add_(own)
+        loss = total.log() + largest - (1 - smoothing) * answer
+        scale = 1 / answer.numel()
+        room.mul_(scale / total)
+        own = own.mul_(scale / total).sub_(scale * (1 - smoothing))
+        if mean is not None:
+            loss = loss - smoothing * mean
+            room.sub_(shares, alpha=scale * smoothing)
+            own = own.sub_(own_share, alpha=scale * smoothing)
+        ctx.save_for_backward(own, room)
+        return loss.mean()
 
-def _with_answer(like: Tensor, weights: Tensor) -> Tensor:
-    """Weights of the negatives for all facts, with 1 for the answer before them."""
-    ones = torch.ones_like(like[:, :, :1])
-    return torch.cat([ones, weights.expand(*like.shape[:2], weights.shape[-1])], dim=2)
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        own, room = ctx.saved_tensors
+        return own.mul_(grad), room.mul_(grad), None, None, None
 
 
 def multi_answer_loss(scores: Tensor, labels: Tensor, kind: str, smoothing: float = 0.0) -> Tensor:

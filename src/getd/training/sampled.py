@@ -34,8 +34,8 @@ class SampledBatch(NamedTuple):
 class Sampled(Regime):
     """All positions of each fact against negatives: n groups for n positions, as in eq. 8 of the paper.
 
-    They are drawn for each fact, or once for the whole batch, and none makes a training fact true. With as many as there
-    are entities (or more), all of them stand against each answer, once: the loss of ``1vsall``.
+    They are drawn for each fact, or once for the whole batch, and none makes a training fact true. With as many as
+    there are entities (or more), all of them stand against each answer, once: the loss of ``1vsall``.
     """
 
     def __init__(
@@ -82,8 +82,8 @@ class Sampled(Regime):
     def _backward(self, batch: SampledBatch, model: ScoringModel) -> Tensor:
         """The mean loss of a batch over facts and positions; its gradients are added to those of the parameters."""
         settings = self._settings
-        scores, left_out, log_weights = self._scores(batch, model)
-        loss = sampled_loss(scores, left_out, log_weights, settings)
+        answer, negative, left_out = self._scores(batch, model)
+        loss = sampled_loss(answer, negative, left_out, batch.negatives.log_weights, settings)
         if batch.known_relations is not None:
             found = model.score_relations(batch.entities)
             relation_loss = softmax_loss(found, batch.relation, batch.known_relations, settings.label_smoothing)
@@ -96,25 +96,29 @@ class Sampled(Regime):
         loss.backward()  # type: ignore[no-untyped-call]
         return loss.detach()
 
-    def _scores(self, batch: SampledBatch, model: ScoringModel) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Scores ``(b, n, 1 + m)`` of the answer and its negatives, which of the latter are none, and their weights."""
-        (ids, log_weights), own = batch.negatives, batch.entities.unsqueeze(2)
-        if ids.dim() == 2 and not self._cache:
-            return model.score_positions(batch.relation, batch.entities, own, ids), batch.left_out, log_weights
-        if not self._cache:
-            own = torch.cat([own, ids], dim=2)
-            return model.score_positions(batch.relation, batch.entities, own), batch.left_out, log_weights
+    def _scores(self, batch: SampledBatch, model: ScoringModel) -> tuple[Tensor, Tensor, Tensor]:
+        """Scores of the answers ``(b, n, 1)`` and their negatives ``(b, n, m)``, and which of the latter are none."""
+        ids, answer, fact = batch.negatives.ids, batch.entities.unsqueeze(2), (batch.relation, batch.entities)
+        if self._cache:
+            return self._hard_scores(batch, model)
+        if ids.dim() == 2:
+            scores, negative = model.score_positions(*fact, answer, ids)
+            assert negative is not None
+            return scores, negative, batch.left_out
+        scores, _ = model.score_positions(*fact, torch.cat([answer, ids], dim=2))
+        return scores[:, :, :1], scores[:, :, 1:], batch.left_out
+
+    def _hard_scores(self, batch: SampledBatch, model: ScoringModel) -> tuple[Tensor, Tensor, Tensor]:
+        """The same for the negatives that are kept for these facts; harder ones among those drawn take their place."""
         block, rows = batch.rows
         kept = self._cache[block][rows]  # (b, n, c)
-        own = torch.cat([own, kept, ids.expand(*own.shape[:2], -1)], dim=2)
-        scores = model.score_positions(batch.relation, batch.entities, own)
+        size, answer = kept.shape[2], batch.entities.unsqueeze(2)
+        own = torch.cat([answer, kept, batch.negatives.ids.expand(*answer.shape[:2], -1)], dim=2)
+        scores, _ = model.score_positions(batch.relation, batch.entities, own)
         left_out = own_left_out(own[:, :, 1:], batch.known, batch.entities, self._n_entities)
-        self._cache[block][rows] = hardest(own[:, :, 1:], scores[:, :, 1:].detach(), left_out, kept.shape[2])
-        return (
-            scores[:, :, : 1 + kept.shape[2]],
-            own_left_out(kept, batch.known, batch.entities, self._n_entities),
-            None,
-        )
+        self._cache[block][rows] = hardest(own[:, :, 1:], scores[:, :, 1:].detach(), left_out, size)
+        left_out = own_left_out(kept, batch.known, batch.entities, self._n_entities)
+        return scores[:, :, :1], scores[:, :, 1 : 1 + size], left_out
 
     def state(self) -> dict[str, Tensor]:
         return {f"cache-{number}": cache for number, cache in enumerate(self._cache)}

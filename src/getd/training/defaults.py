@@ -1,0 +1,13 @@
+"""Settings of ``[training]`` that a model begins with where they are not those of all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+DISTANCES = {"regime": "sampled", "sampled_loss": "softmax", "negatives": 512}  # 1vsall would not be cheap
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "transe": DISTANCES,
+    "m-transh": DISTANCES,
+    "rae": DISTANCES,
+    "nalp": {"regime": "sampled", "negatives": 64, "validation_sample": 300},
+}

@@ -1,0 +1,42 @@
+"""TransE: what a distance asks for beside the laws of all models."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+import getd.models.transe
+from getd.models.transe import TransE, TransESettings
+
+
+def make(**settings: object) -> TransE:
+    return TransE(9, 2, (2,), TransESettings(entity_dim=5, **settings), torch.Generator().manual_seed(0)).double()
+
+
+@pytest.mark.parametrize("p", [1, 2])
+def test_gradients_are_finite_where_the_distance_is_zero(p: int) -> None:
+    model, relation, entities = make(p=p), torch.tensor([0, 1]), torch.tensor([[3, 3], [4, 4]])
+    torch.nn.init.zeros_(model.relation.weight)
+    scores = model.score_positions(relation, entities, entities.unsqueeze(2), torch.tensor([[3, 4, 1], [3, 4, 1]]))
+    assert_close(scores[:, :, 0], torch.zeros(2, 2, dtype=torch.float64))
+    (scores.sum() + model.score_relations(entities).sum()).backward()
+    for parameter in model.parameters():
+        assert parameter.grad is not None
+        assert parameter.grad.to_dense().isfinite().all()
+
+
+def test_entities_of_unit_length_ignore_how_long_their_vectors_are() -> None:
+    model, relation, entities = make(unit_entities=True), torch.tensor([0, 1]), torch.tensor([[3, 5], [4, 1]])
+    before = model.score_candidates(relation, entities, 1)
+    with torch.no_grad():
+        model.entity.weight *= torch.arange(1, 10).unsqueeze(1)
+    assert_close(model.score_candidates(relation, entities, 1), before)
+
+
+def test_candidates_of_their_own_may_be_cut_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, relation, entities = make(), torch.tensor([0, 1]), torch.tensor([[3, 5], [4, 1]])
+    own = torch.arange(8).view(2, 4)
+    whole = model.score_candidates(relation, entities, 0, own)
+    monkeypatch.setattr(getd.models.transe, "HELD", 1)
+    assert torch.equal(model.score_candidates(relation, entities, 0, own), whole)
