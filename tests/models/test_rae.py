@@ -11,7 +11,7 @@ from torch.nn.functional import logsigmoid, normalize
 from torch.testing import assert_close
 
 import getd.models.rae
-from getd.models.rae import RAE, MTransH, MTransHSettings, RAESettings
+from getd.models.rae import RAE, MTransH, MTransHSettings, RAESettings, _Hidden
 
 N_ENTITIES = 12
 
@@ -73,9 +73,10 @@ def test_gradients_are_finite_where_the_distance_is_zero(p: int) -> None:
     with torch.no_grad():
         model.relation.weight.zero_()
         model.share.weight.copy_(torch.tensor([1.0, -1.0]))
-    scores = model.score_positions(relation, entities, entities.unsqueeze(2), torch.tensor([[3, 4, 1], [3, 4, 1]]))
-    assert_close(scores[:, :, 0], torch.zeros(2, 2, dtype=torch.float64))
-    (scores.sum() + model.score_relations(entities).sum()).backward()
+    shared = torch.tensor([[3, 4, 1], [3, 4, 1]])
+    scores, alike = model.score_positions(relation, entities, entities.unsqueeze(2), shared)
+    assert_close(scores.squeeze(2), torch.zeros(2, 2, dtype=torch.float64))
+    (scores.sum() + alike.sum() + model.score_relations(entities).sum()).backward()
     for parameter in model.parameters():
         assert parameter.grad is not None
         assert parameter.grad.to_dense().isfinite().all()
@@ -105,6 +106,20 @@ def test_scores_do_not_depend_on_how_much_is_held_at_a_time(p: int, monkeypatch:
     monkeypatch.setattr(getd.models.rae, "HELD", 1)
     monkeypatch.setattr(getd.models.rae, "CACHED", 1)
     assert_close(scores(), whole)
+
+
+def test_the_gradient_made_by_hand_is_that_of_the_formula() -> None:
+    generator = torch.Generator().manual_seed(3)
+    inputs = [
+        torch.randn(shape, generator=generator, dtype=torch.float64, requires_grad=True)
+        for shape in ((4, 5), (5, 7), (5,))
+    ]
+    one, other, output = inputs
+    expected = output @ (one.unsqueeze(2) + other).relu()
+    found = _Hidden.apply(one, other, output)
+    assert_close(found, expected)
+    weights = torch.randn(found.shape, generator=generator, dtype=torch.float64)
+    assert_close(torch.autograd.grad(found, inputs, weights), torch.autograd.grad(expected, inputs, weights))
 
 
 def test_the_auxiliary_loss_tells_entities_of_one_fact_from_others() -> None:

@@ -12,6 +12,9 @@ from getd.facts.known import KnownAnswers
 from getd.models.base import DotProductModel, ScoringModel
 from getd.models.registry import MODELS, make_model, model_settings
 from getd.training.batches import Batch, one_ahead
+from getd.training.checkpoint import copy_weights
+from getd.training.kvs_all import KvsAll
+from getd.training.loss import multi_answer_loss
 from getd.training.one_vs_all import OneVsAll
 from getd.training.settings import TrainSettings
 from tests.models.test_every_model import FORMS
@@ -28,6 +31,13 @@ def small_model(form: str, arities: tuple[int, ...]) -> ScoringModel:
     name, values = FORMS[form]
     generator = torch.Generator().manual_seed(1)
     return make_model(name, model_settings(name, values), N_ENTITIES, N_RELATIONS, arities, generator).double()
+
+
+def begin(model: ScoringModel, weights: dict[str, Tensor]) -> None:
+    """No gradients, the statistics of batch norm and the dropout as before."""
+    model.zero_grad()
+    model.load_state_dict(weights)
+    torch.manual_seed(0)
 
 
 def all_scores(model: ScoringModel, relation: Tensor, entities: Tensor) -> list[Tensor]:
@@ -82,11 +92,12 @@ def test_the_gradients_of_a_step_are_those_of_the_formula(name: str, settings: T
     model = small_model(name, tuple(facts_by_arity))
     rows = np.array([3, 1, 7, 20, 11])
     for block, facts in enumerate(facts_by_arity.values()):
+        before = copy_weights(model)
         for _ in range(2):  # the second time, buffers are used again
-            model.zero_grad()
+            begin(model, before)
             loss = regime.prepare(Batch(block, rows))(model)
         found = {key: p.grad.to_dense() for key, p in model.named_parameters() if p.grad is not None}
-        model.zero_grad()
+        begin(model, before)
         wanted = plain_loss(model, facts.take(rows), known, settings)
         wanted.backward()
         assert loss.item() == pytest.approx(wanted.item())
@@ -94,6 +105,37 @@ def test_the_gradients_of_a_step_are_those_of_the_formula(name: str, settings: T
         assert found.keys() == grads.keys()
         for key, grad in grads.items():
             assert torch.allclose(found[key], grad, rtol=1e-6, atol=1e-9), key
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+@pytest.mark.parametrize("form", FORMS)
+def test_the_gradients_of_questions_with_their_answers_are_those_of_the_formula(form: str, smoothing: float) -> None:
+    arity = 2 if MODELS[FORMS[form][0]][0].binary_only else 3
+    facts_by_arity = {arity: blocks()[arity]}
+    known = KnownAnswers.build([facts_by_arity], N_RELATIONS, N_ENTITIES)
+    settings = TrainSettings(regime="kvsall", label_smoothing=smoothing, n3=0.1)
+    regime, model = (
+        KvsAll(facts_by_arity, known, N_ENTITIES, settings, torch.device("cpu")),
+        small_model(form, (arity,)),
+    )
+    for position in range(arity):
+        before = copy_weights(model)
+        begin(model, before)
+        work = regime.prepare(Batch(position, np.array([3, 1, 7, 10])))
+        loss = work(model)
+        found = {key: p.grad.to_dense() for key, p in model.named_parameters() if p.grad is not None}
+        begin(model, before)
+        question = work.args[0]
+        scores = model.score_candidates(question.relation, question.entities, position)
+        labels = torch.zeros_like(scores)
+        labels[question.answers] = 1
+        cubed = [f.abs() ** 3 for f in model.given_factors(question.relation, question.entities, position)]
+        wanted = multi_answer_loss(scores, labels, "softmax", smoothing) + 0.1 * sum(c.sum() for c in cubed) / 4
+        wanted.backward()
+        assert loss.item() == pytest.approx(wanted.item())
+        for key, parameter in model.named_parameters():
+            if parameter.grad is not None:
+                assert torch.allclose(found[key], parameter.grad.to_dense(), rtol=1e-6, atol=1e-9), key
 
 
 def test_others_are_the_known_answers_but_the_own() -> None:

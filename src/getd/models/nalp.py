@@ -82,19 +82,20 @@ class NaLP(ScoringModel):
     ) -> Tensor:
         n = check_arity(self.arities, entities)
         given = [j for j in range(n) if j != position]
-        found, norm = self._given(relation, entities, given)
-        return self._score(relation, _least(found, range(len(given))), position, candidates, norm)
+        found, affine = self._given(relation, entities, given)
+        return self._score(relation, _least(found, range(len(given))), position, candidates, affine)
 
-    def score_positions(self, relation: Tensor, entities: Tensor, own: Tensor, shared: Tensor | None = None) -> Tensor:
+    def score_positions(
+        self, relation: Tensor, entities: Tensor, own: Tensor, shared: Tensor | None = None
+    ) -> tuple[Tensor, Tensor | None]:
         n = check_arity(self.arities, entities)
-        found, norm = self._given(relation, entities, range(n))
-        scores = []
-        for position in range(n):
-            least = _least(found, [j for j in range(n) if j != position])
-            candidates = [own[:, position]] if shared is None else [own[:, position], shared[position]]
-            parts = [self._score(relation, least, position, ids, norm) for ids in candidates]
-            scores.append(torch.cat(parts, dim=1))
-        return torch.stack(scores, dim=1)
+        found, affine = self._given(relation, entities, range(n))
+        least = [_least(found, [j for j in range(n) if j != position]) for position in range(n)]
+        scores = [self._score(relation, least[p], p, own[:, p], affine) for p in range(n)]
+        if shared is None:
+            return torch.stack(scores, dim=1), None
+        alike = [self._score(relation, least[p], p, shared[p], affine) for p in range(n)]
+        return torch.stack(scores, dim=1), torch.stack(alike, dim=1)
 
     def score_relations(self, entities: Tensor) -> Tensor:
         n = check_arity(self.arities, entities)

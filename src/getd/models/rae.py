@@ -15,11 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import sqrt
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from pydantic import NonNegativeFloat, PositiveInt
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn.functional import logsigmoid, normalize, softplus
 
 from getd.models.base import ScoringModel, by_relation, check_arity
@@ -175,11 +176,39 @@ class RAE(MTransH):
 
     def _logits(self, one: Tensor, vectors: Tensor) -> Tensor:
         """The hidden layer ``(b, k, h)`` of one side with vectors ``(m, d)`` or ``(b, m, d)`` of the other."""
-        other = (self.second @ vectors.mT).unsqueeze(-3)  # (1, h, m) or (b, 1, h, m)
-        at_once = max(1, CACHED // (one[:1].numel() * other.shape[-1]))
-        rows = torch.split(one.unsqueeze(3), at_once)  # (…, k, h, 1)
-        others = torch.split(other, at_once) if other.dim() == 4 else [other] * len(rows)
-        return torch.cat([self.output @ (x + y).relu_() for x, y in zip(rows, others, strict=True)])
+        other = self.second @ vectors.mT  # (h, m) or (b, h, m)
+        if other.dim() == 3:
+            return self.output @ (one.unsqueeze(3) + other.unsqueeze(1)).relu_()
+        logits: Tensor = _Hidden.apply(one.flatten(0, 1), other, self.output)  # type: ignore[no-untyped-call]
+        return logits.view(*one.shape[:2], -1)
+
+
+class _Hidden(torch.autograd.Function):
+    r"""All :math:`v \cdot \operatorname{relu}(x + y)` of two sides, some rows at a time, in the caches.
+
+    The hidden layer is made again for the gradient, not kept.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, one: Tensor, other: Tensor, output: Tensor) -> Tensor:
+        """``one`` ``(q, h)`` and ``other`` ``(h, m)``; returns ``(q, m)``."""
+        ctx.save_for_backward(one, other, output)
+        parts = torch.split(one.unsqueeze(2), max(1, CACHED // other.numel()))
+        return torch.cat([output @ (part + other).relu_() for part in parts])
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        one, other, output = ctx.saved_tensors
+        at_once = max(1, CACHED // other.numel())
+        one_grads, other_grad, output_grad = [], torch.zeros_like(other), torch.zeros_like(output)
+        for part, flow in zip(torch.split(one.unsqueeze(2), at_once), torch.split(grad, at_once), strict=True):
+            hidden = (part + other).relu_()  # (q, h, m)
+            output_grad += (hidden @ flow.unsqueeze(2)).sum(dim=0).squeeze(1)
+            back = torch.ops.aten.threshold_backward(output.unsqueeze(1) * flow.unsqueeze(1), hidden, 0.0)
+            other_grad += back.sum(dim=0)
+            one_grads.append(back.sum(dim=2))
+        return torch.cat(one_grads), other_grad, output_grad
 
 
 def _project(vectors: Tensor, normal: Tensor) -> Tensor:

@@ -12,9 +12,10 @@ from torch import Tensor
 
 from getd.facts.facts import Facts
 from getd.facts.known import KnownAnswers
-from getd.models.base import ScoringModel
+from getd.models.base import DotProductModel, ScoringModel
 from getd.training.batches import Batch, Pairs, Regime, Work, cubes, to_device
 from getd.training.loss import multi_answer_loss
+from getd.training.loss_sum import LossSum
 from getd.training.settings import TrainSettings
 
 
@@ -44,6 +45,7 @@ class KvsAll(Regime):
             for facts in blocks.values()
             for position in range(facts.arity)
         ]
+        self._buffers: dict[Tensor, Tensor] = {}
         self.sizes = [len(facts) for facts, _ in self._questions]
 
     def prepare(self, batch: Batch) -> Work:
@@ -55,16 +57,20 @@ class KvsAll(Regime):
         return partial(self._backward, QuestionBatch(relation, entities, position, (rows, values)))
 
     def _backward(self, batch: QuestionBatch, model: ScoringModel) -> Tensor:
-        """The mean loss of a batch of questions; its gradients are added to those of the parameters."""
-        settings = self._settings
-        scores = model.score_candidates(batch.relation, batch.entities, batch.position)
-        labels = torch.zeros_like(scores)
-        labels[batch.answers] = 1
-        loss = multi_answer_loss(scores, labels, settings.kvsall_loss, settings.label_smoothing)
+        """The mean loss of a batch of questions; the parameters, which have no gradients, get them."""
+        settings, losses = self._settings, LossSum(self._buffers, self._settings.label_smoothing)
+        if settings.kvsall_loss == "softmax" and isinstance(model, DotProductModel):
+            query, table = model.query(batch.relation, batch.entities, batch.position), model.candidates(batch.position)
+            nothing = batch.relation[:0]
+            losses.softmax(query, table, batch.answers, (nothing, nothing), 1 / len(query))
+        else:
+            scores = model.score_candidates(batch.relation, batch.entities, batch.position)
+            labels = torch.zeros_like(scores)
+            labels[batch.answers] = 1
+            losses.add(multi_answer_loss(scores, labels, settings.kvsall_loss, settings.label_smoothing))
         if settings.n3:
-            loss = loss + settings.n3 * cubes(model.given_factors(batch.relation, batch.entities, batch.position))
-        loss.backward()  # type: ignore[no-untyped-call]
-        return loss.detach()
+            losses.add(settings.n3 * cubes(model.given_factors(batch.relation, batch.entities, batch.position)))
+        return losses.backward()
 
 
 def _distinct_questions(facts: Facts, position: int) -> Facts:

@@ -80,7 +80,7 @@ class Gradients(NamedTuple):
 def softmax_gradients(
     query: Tensor,
     table: Tensor,
-    target: Tensor,
+    target: Tensor | tuple[Tensor, Tensor],
     left_out: tuple[Tensor, Tensor],
     smoothing: float,
     weight: float,
@@ -95,7 +95,7 @@ def softmax_gradients(
     table
         ``(n, d)``, one vector a candidate.
     target
-        ``(b,)``, the right answer of each.
+        ``(b,)``, the right answer of each; or rows and columns of all right answers, which share the weight alike.
     left_out
         Rows (ascending) and columns of the candidates that take no part, each pair once; the target must not be among
         them.
@@ -126,13 +126,28 @@ def softmax_gradients(
         sums = _all_gradients(blocks, buffer, weight)
         log_sums = sums.log() + torch.cat([block.shift for block in blocks if block.shift is not None])
 
-    answers = table[target]
-    into.query.div_(sums).sub_(answers, alpha=weight * (1 - smoothing))
-    into.table.index_add_(0, target, query, alpha=weight * (smoothing - 1))
+    into.query.div_(sums)
+    answers = _subtract_answers(query, table, target, weight * (1 - smoothing), into)
     loss = log_sums.sum() - (1 - smoothing) * (query * answers).sum()
     if smoothing:
         loss = loss - _smooth(query, table, left_out, smoothing, weight, into)
     return weight * loss
+
+
+def _subtract_answers(
+    query: Tensor, table: Tensor, target: Tensor | tuple[Tensor, Tensor], weight: float, into: Gradients
+) -> Tensor:
+    """The (mean) answer of each question ``(b, d)``; ``weight`` times the gradients of its score are subtracted."""
+    if isinstance(target, Tensor):
+        answers = table[target]
+        into.table.index_add_(0, target, query, alpha=-weight)
+    else:
+        rows, columns = target
+        share = torch.bincount(rows, minlength=len(query)).to(query.dtype).reciprocal_()[rows, None]
+        answers = torch.zeros_like(query).index_add_(0, rows, table[columns].mul_(share))
+        into.table.index_add_(0, columns, query[rows].mul_(share), alpha=-weight)
+    into.query.sub_(answers, alpha=weight)
+    return answers
 
 
 class _Tile(NamedTuple):

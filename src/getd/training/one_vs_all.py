@@ -13,7 +13,8 @@ from getd.facts.facts import Facts
 from getd.facts.known import KnownAnswers
 from getd.models.base import DotProductModel, ScoringModel
 from getd.training.batches import Batch, Pairs, Regime, Work, cubes, to_device
-from getd.training.loss import Gradients, softmax_gradients, softmax_loss
+from getd.training.loss import softmax_loss
+from getd.training.loss_sum import LossSum
 from getd.training.settings import TrainSettings
 
 
@@ -53,7 +54,7 @@ class OneVsAll(Regime):
 
     def _backward(self, batch: FactBatch, model: ScoringModel) -> Tensor:
         """The mean loss of a batch over facts and positions; the parameters, which have no gradients, get them."""
-        settings, graph = self._settings, _Graph(self._buffers, self._settings.label_smoothing)
+        settings, graph = self._settings, LossSum(self._buffers, self._settings.label_smoothing)
         if isinstance(model, DotProductModel):
             self._add_queries(batch, model, graph)
         else:
@@ -65,7 +66,7 @@ class OneVsAll(Regime):
             graph.add(auxiliary)
         return graph.backward()
 
-    def _add_queries(self, batch: FactBatch, model: DotProductModel, graph: _Graph) -> None:
+    def _add_queries(self, batch: FactBatch, model: DotProductModel, graph: LossSum) -> None:
         """The losses of queries against tables, whose scores are never kept."""
         (b, n), relation_query = batch.entities.shape, None
         if batch.left_out_relations is None or not model.relation_is_dot_product:
@@ -84,7 +85,7 @@ class OneVsAll(Regime):
         elif batch.left_out_relations is not None:
             self._add_relation_scores(batch, model, graph)
 
-    def _add_scores(self, batch: FactBatch, model: ScoringModel, graph: _Graph) -> None:
+    def _add_scores(self, batch: FactBatch, model: ScoringModel, graph: LossSum) -> None:
         """The losses of any model's scores, all of a position at a time."""
         n, smoothing = batch.entities.shape[1], self._settings.label_smoothing
         for position in range(n):
@@ -94,7 +95,7 @@ class OneVsAll(Regime):
         if batch.left_out_relations is not None:
             self._add_relation_scores(batch, model, graph)
 
-    def _add_relation_scores(self, batch: FactBatch, model: ScoringModel, graph: _Graph) -> None:
+    def _add_relation_scores(self, batch: FactBatch, model: ScoringModel, graph: LossSum) -> None:
         assert batch.left_out_relations is not None
         scores, smoothing = model.score_relations(batch.entities), self._settings.label_smoothing
         loss = softmax_loss(scores, batch.relation, batch.left_out_relations, smoothing)
@@ -104,45 +105,6 @@ class OneVsAll(Regime):
 def _pairs(arrays: list[Tensor]) -> Pairs:
     rows, values = arrays
     return rows, values
-
-
-class _Graph:
-    """A sum of losses whose last step has its gradients already; gradients of tables stand in buffers that stay."""
-
-    def __init__(self, buffers: dict[Tensor, Tensor], smoothing: float) -> None:
-        self._buffers, self._smoothing = buffers, smoothing
-        self._outputs: list[Tensor] = []
-        self._grads: list[Tensor | None] = []
-        self._values: list[Tensor] = []
-
-    def softmax(self, query: Tensor, table: Tensor, target: Tensor, left_out: Pairs, weight: float) -> None:
-        into = Gradients(torch.empty_like(query), self._table_grad(table))
-        with torch.no_grad():
-            value = softmax_gradients(query, table, target, left_out, self._smoothing, weight, into)
-        self._values.append(value)
-        self._outputs.append(query)
-        self._grads.append(into.query)
-
-    def add(self, loss: Tensor) -> None:
-        self._values.append(loss.detach())
-        self._outputs.append(loss)
-        self._grads.append(None)
-
-    def backward(self) -> Tensor:
-        torch.autograd.backward(self._outputs, self._grads)
-        return torch.stack(self._values).sum()
-
-    def _table_grad(self, table: Tensor) -> Tensor:
-        """Where the gradient of a table is to be written; each table is asked for once."""
-        if not table.is_leaf:
-            self._outputs.append(table)
-            self._grads.append(grad := torch.empty_like(table))
-            return grad
-        if table not in self._buffers:
-            self._buffers[table] = torch.empty_like(table)
-        assert table.grad is None
-        table.grad = self._buffers[table]
-        return table.grad
 
 
 def _tables(model: DotProductModel, arity: int) -> list[tuple[Tensor, list[int]]]:
