@@ -1,8 +1,8 @@
 """A step of the sampled regime with ten thousand and with a million entities: it must not matter.
 
 4-ary GETD, d = 25, 512 negatives for each position, shared by a batch of 512 facts. A step is all of it: facts are
-gathered, negatives drawn and filtered, and rows learn by Adam, with moving average and N3. Ten steps on ever new batches
-are timed together, the sizes taking turns. Memory is that of a process of its own, imports and all. A step must change
+gathered, negatives drawn and filtered, and rows learn by Adam, with moving average and N3. Ten steps on new batches are
+timed together, the sizes taking turns. Memory is that of a process of its own, imports and all. A step must change
 the rows that it looks up and no others, and the loss must fall.
 """
 

@@ -41,7 +41,8 @@ def make_pair(
     ``name`` is one of ``tucker``, ``complex``, ``distmult``, ``conve`` and ``transe``. With ``reciprocal`` both have
     relations of their own for each direction (ConvE always has): PyKEEN then numbers them ``2 r`` and ``2 r + 1``, and
     its factory makes inverse triples. Tucker has neither batch norm nor dropout, as the two put them in other places;
-    ConvE has both, alike. ``triples`` ``(m, 3)``, head, relation, tail, are those of PyKEEN's factory.
+    ConvE has both, alike. What else PyKEEN adds by default, regularisers and the scaling of all entities after each step,
+    is off. ``triples`` ``(m, 3)``, head, relation, tail, are those of PyKEEN's factory.
     """
     reciprocal = reciprocal or name == "conve"
     facts = torch.tensor([[0, 0, 0]]) if triples is None else triples
@@ -149,9 +150,9 @@ def _their_plain(make: type[ERModel], **more: object) -> Callable[[CoreTriplesFa
 
 _MODELS: Mapping[str, tuple[Callable[..., ERModel], Callable[[ERModel, bool], Weights]]] = {
     "tucker": (_their_tucker, _tucker),
-    "complex": (_their_plain(TheirComplEx), _complex),
-    "distmult": (_their_plain(TheirDistMult), _plain),
+    "complex": (_their_plain(TheirComplEx, regularizer=None), _complex),
+    "distmult": (_their_plain(TheirDistMult, regularizer=None, entity_constrainer=None), _plain),
     "conve": (_their_conve, _conve),
-    "transe": (_their_plain(TheirTransE, scoring_fct_norm=1), _plain),
+    "transe": (_their_plain(TheirTransE, scoring_fct_norm=1, entity_constrainer=None), _plain),
 }
 NAMES = tuple(_MODELS)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 import torch
+from hypothesis import given, settings
 from torch import Tensor
 from torch.testing import assert_close
 
 import getd.models.nalp
 from getd.models.nalp import NaLP, NaLPSettings, _Weakest
+from tests.algebra.test_exact import every_fact, ground_truths
 
 SIZES = {"entity_dim": 8, "filters": 10, "units": 12}
 
@@ -69,6 +71,33 @@ def test_the_gradient_made_by_hand_is_that_of_the_formula() -> None:
     assert_close(found, expected)
     weights = torch.randn(found.shape, generator=generator, dtype=torch.float64)
     assert_close(torch.autograd.grad(found, inputs, weights), torch.autograd.grad(expected, inputs, weights))
+
+
+@settings(max_examples=30)
+@given(ground_truths())
+def test_nalp_scores_any_ground_truth_exactly(truth: Tensor) -> None:
+    """A filter for each role with each entity, and a unit for each true fact, which any other entity puts out."""
+    n_relations, n_entities, arity = truth.shape[0], truth.shape[1], truth.dim() - 1
+    roles, true = n_relations * arity, truth.nonzero()  # (F, 1 + n)
+    d, filters, units = max(roles, n_entities), roles * n_entities, max(1, len(true))
+    model = NaLP(n_entities, n_relations, (arity,), NaLPSettings(entity_dim=d, filters=filters, units=units))
+    with torch.no_grad():
+        model.role.weight.copy_(torch.eye(d)[:roles])
+        model.entity.weight.copy_(torch.eye(d)[:n_entities])
+        model.role_filters.copy_(torch.eye(d)[:roles].repeat_interleave(n_entities, dim=0))
+        model.entity_filters.copy_(torch.eye(d)[:n_entities].repeat(roles, 1))
+        model.filter_bias.fill_(-1)
+        model.pair.zero_()
+        model.pair[:units] = -1
+        for unit, (relation, *entities) in enumerate(true.tolist()):
+            for j, e in enumerate(entities):
+                model.pair[unit, (relation * arity + j) * n_entities + e] = 0
+        model.pair_bias.fill_(0.5)
+        model.output.fill_(2)
+    facts = every_fact(truth.shape)
+    for position in range(arity):
+        scores = model.score_candidates(facts[:, 0], facts[:, 1:], position)
+        assert torch.equal(scores.gather(1, facts[:, [position + 1]]).view(truth.shape), truth.float())
 
 
 @pytest.mark.parametrize("arity", [2, 4, 7])

@@ -27,6 +27,14 @@ def test_gradients_are_finite_where_the_distance_is_zero(p: int) -> None:
         assert parameter.grad.to_dense().isfinite().all()
 
 
+@pytest.mark.parametrize("p", [1, 2])
+def test_facts_of_an_entity_with_itself_have_one_score(p: int) -> None:
+    """So TransE is not fully expressive: such a relation holds for all entities or for none."""
+    model, entities = make(p=p), torch.arange(9).unsqueeze(1).expand(9, 2)
+    scores = model.score_candidates(torch.zeros(9, dtype=torch.long), entities, 1, entities[:, :1])
+    assert_close(scores, -model.relation.weight[0].norm(p).expand(9, 1))
+
+
 def test_entities_of_unit_length_ignore_how_long_their_vectors_are() -> None:
     model, relation, entities = make(unit_entities=True), torch.tensor([0, 1]), torch.tensor([[3, 5], [4, 1]])
     before = model.score_candidates(relation, entities, 1)

@@ -5,8 +5,8 @@ r"""ComplEx: DistMult over complex numbers, the second entity conjugated; for fa
     = \operatorname{Re} \langle r h, t \rangle = \operatorname{Re} \langle \overline{r} t, h \rangle
     = \operatorname{Re} \langle \overline{h} t, r \rangle
 
-Tables hold the real parts of a vector, then its imaginary parts; the real part of a complex dot product is the plain dot
-product of such rows.
+Tables hold the real parts of a vector, then its imaginary parts; the real part of a complex dot product is the plain
+dot product of such rows.
 """
 
 from __future__ import annotations

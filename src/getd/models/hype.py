@@ -25,7 +25,6 @@ from getd.models.tucker_model import TuckerModel
 class HypESettings(TensorModelSettings):
     """Settings of ``[model]`` with ``name = "hype"``."""
 
-    batch_norm: bool = False  # as published
     filters: PositiveInt = 6  # of each position
     filter_width: PositiveInt = 5
     stride: PositiveInt = 2

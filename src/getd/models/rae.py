@@ -157,11 +157,12 @@ class RAE(MTransH):
         ``given`` are the ids ``(b, k)`` and ``candidates`` ``(m,)``, ``(b, m)`` or all; returns ``(b, k, m)``.
         """
         one = self.entity(given) @ self.first.T + self.hidden_bias  # (b, k, h)
-        width = max(1, CACHED // one[:1].numel())
         if candidates is None:
-            parts = (self._logits(one, vectors) for vectors in torch.split(self.entity.weight, width))
+            tables = torch.split(self.entity.weight, max(1, CACHED // len(self.output)))
+            parts = (self._logits(one, vectors) for vectors in tables)
         else:
-            parts = (self._logits(one, self.entity(ids)) for ids in torch.split(candidates, width, -1))
+            width = CACHED // len(self.output) if candidates.dim() == 1 else HELD // one.numel()
+            parts = (self._logits(one, self.entity(ids)) for ids in torch.split(candidates, max(1, width), -1))
         return torch.cat(list(parts), dim=2) + self.output_bias
 
     def auxiliary_loss(self, relation: Tensor, entities: Tensor, negatives: Tensor) -> Tensor | None:

@@ -26,7 +26,6 @@ from getd.models.settings import TensorModelSettings
 class RAMSettings(TensorModelSettings):
     """Settings of ``[model]`` with ``name = "ram"``; an entity has ``multiplicity`` times ``entity_dim`` numbers."""
 
-    batch_norm: bool = False  # as published
     multiplicity: PositiveInt = 2
     latent: PositiveInt = 10  # how many basis vectors and patterns roles are mixed from
 

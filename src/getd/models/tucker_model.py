@@ -50,8 +50,8 @@ class TuckerModel(DotProductModel):
     ) -> list[Tensor]:
         """The core of an arity contracted with all vectors but one, for each of these places; place 0 is the relation.
 
-        Where one place alone is asked for, its vector is ``None``. ``relation`` are the ids, where they are given: facts
-        of one relation have one vector there, unless it was dropped out.
+        Where one place alone is asked for, its vector is ``None``. ``relation`` are the ids, where they are given:
+        facts of one relation have one vector there, unless it was dropped out.
         """
         raise NotImplementedError
 

@@ -1,0 +1,159 @@
+"""Training steps of ours and of PyKEEN's on the same facts, from the same weights, in turns."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import cycle, islice
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from benchmarks.harness import Skipped, summary, timings
+from benchmarks.subjects import make_trainer
+from getd.facts.facts import Facts
+from getd.training.batches import shuffled_batches
+from getd.training.train import Trainer
+
+READY = 20  # batches of theirs that are made ahead
+DIMS = {"conve": 200}  # where not that of the size
+
+
+@dataclass(frozen=True)
+class Size:
+    """What is compared."""
+
+    dim: int = 100
+    batch: int = 128  # questions; facts for TransE
+    negatives: int = 64  # of a fact, TransE
+    steps: int = 200
+    rounds: int = 5
+
+
+def beside_pykeen(facts: Facts, n_entities: int, n_relations: int, size: Size) -> dict[str, dict[str, Any]]:
+    """The seconds of so many steps of each model, ours and theirs."""
+    os.environ.setdefault("PYSTOW_HOME", tempfile.mkdtemp())  # PyKEEN writes there when it is imported
+    try:
+        from benchmarks.pykeen_models import NAMES
+    except ImportError:
+        raise Skipped("PyKEEN is not here: pip install 'getd[bench]'") from None
+    found = {}
+    for name in NAMES:
+        ours, theirs = _Pair(name, facts, n_entities, n_relations, size).works()
+        mine, other = timings(ours, theirs, repeats=size.rounds)
+        found[name] = {"ours": summary(mine), "theirs": summary(other), "steps": size.steps}
+    return found
+
+
+class _Pair:
+    """One model twice, with all that its steps need."""
+
+    def __init__(self, name: str, facts: Facts, n_entities: int, n_relations: int, size: Size) -> None:
+        from benchmarks.pykeen_models import make_pair
+
+        self.name, self.size, self.n_entities = name, size, n_entities
+        self.sampled, dim = name == "transe", DIMS.get(name, size.dim) if size.dim > 50 else size.dim
+        triples = torch.tensor(facts.rows()[:, [1, 0, 2]])  # head, relation, tail
+        ours, self.model = make_pair(name, dim, n_entities, n_relations, reciprocal=not self.sampled, triples=triples)
+        regime = {"regime": "kvsall"}
+        if self.sampled:
+            regime = {"regime": "sampled", "sampled_loss": "margin", "shared_negatives": False}  # type: ignore[dict-item]
+            regime["negatives"] = size.negatives // 2  # type: ignore[assignment]
+        self.trainer: Trainer = make_trainer(ours, {2: facts}, batch_size=size.batch, **regime)
+        batches = shuffled_batches(self.trainer.regime.sizes, size.batch, torch.Generator().manual_seed(0))
+        self.batches = [batch for batch in batches if len(batch.rows) == size.batch]
+        self.loop, self.optimizer = self._their_loop(triples, n_entities, n_relations)
+
+    def works(self) -> tuple[Callable[[], None], Callable[[], None]]:
+        """So many steps of ours, so many of theirs; both were found to score and to lose alike."""
+        self._check()
+        ready = cycle([self._their_batch(self._prepared(batch)) for batch in self.batches[:READY]])
+        coming = cycle(self.batches)
+
+        def ours() -> None:
+            for batch in islice(coming, self.size.steps):
+                self.trainer.step(self.trainer.regime.prepare(batch))
+
+        def theirs() -> None:
+            for batch in islice(ready, self.size.steps):
+                self._their_step(batch)
+
+        return ours, theirs
+
+    def _their_loop(self, triples: Tensor, n_entities: int, n_relations: int) -> tuple[Any, torch.optim.Optimizer]:
+        from pykeen.losses import CrossEntropyLoss, MarginRankingLoss
+        from pykeen.training import LCWATrainingLoop, SLCWATrainingLoop
+        from pykeen.triples import CoreTriplesFactory
+
+        factory = CoreTriplesFactory(
+            triples, num_entities=n_entities, num_relations=n_relations, create_inverse_triples=not self.sampled
+        )
+        self.model.loss = MarginRankingLoss(margin=1.0) if self.sampled else CrossEntropyLoss()
+        optimizer = torch.optim.Adam(self.model.get_grad_params(), lr=1e-3)
+        kind = SLCWATrainingLoop if self.sampled else LCWATrainingLoop
+        return kind(model=self.model, triples_factory=factory, optimizer=optimizer), optimizer
+
+    def _their_step(self, batch: dict[str, Tensor]) -> float:
+        """As their loop does it."""
+        self.optimizer.zero_grad()
+        loss: float = self.loop._forward_pass(batch, 0, self.size.batch, self.size.batch, 0.0, None)
+        self.optimizer.step()
+        self.model.post_parameter_update()
+        return loss
+
+    def _prepared(self, batch: Any) -> Any:
+        return self.trainer.regime.prepare(batch).args[0]  # type: ignore[attr-defined]
+
+    def _their_batch(self, ours: Any) -> dict[str, Tensor]:
+        """The same questions (TransE: facts and negatives) as PyKEEN holds them."""
+        if self.sampled:
+            head, tail = ours.entities.unbind(1)
+            k = ours.negatives.ids.shape[2]
+            wrong = torch.stack([head, ours.relation, tail], dim=1)[:, None].repeat(1, 2 * k, 1)
+            wrong[:, :k, 0], wrong[:, k:, 2] = ours.negatives.ids[:, 0], ours.negatives.ids[:, 1]
+            return {"positives": torch.stack([head, ours.relation, tail], dim=1), "negatives": wrong}
+        given = ours.entities[:, 1 - ours.position]
+        pairs = torch.stack([given, 2 * ours.relation + (ours.position == 0)], dim=1)
+        target = torch.zeros(len(pairs), self.n_entities)
+        target[ours.answers] = 1
+        return {"pairs": pairs, "target": target}
+
+    @torch.no_grad()
+    def _check(self) -> None:
+        """The same scores, and the same loss of a batch in which no negative is left out."""
+        ours = self.trainer.model.eval()
+        self.model.eval()
+        for batch in self._some():
+            asked = self._prepared(batch)
+            theirs = self._their_batch(asked)
+            if self.sampled:
+                own = torch.cat([asked.entities.unsqueeze(2), asked.negatives.ids], dim=2)
+                found = ours.score_positions(asked.relation, asked.entities, own)[0]
+                right, wrong = (
+                    self.model.score_hrt(theirs["positives"]),
+                    self.model.score_hrt(theirs["negatives"].view(-1, 3)),
+                )
+                expected = wrong.view(len(right), 2, -1)
+                torch.testing.assert_close(found[:, :, 1:], expected, rtol=1e-4, atol=1e-4)
+                torch.testing.assert_close(found[:, :, 0], right.expand(-1, 2), rtol=1e-4, atol=1e-4)
+            else:
+                found = ours.score_candidates(asked.relation, asked.entities, asked.position)
+                torch.testing.assert_close(found, self.model.score_t(theirs["pairs"]), rtol=1e-4, atol=1e-4)
+            self.trainer.optimizer.forget_gradients()
+            with torch.enable_grad():
+                mine = self.trainer.regime.prepare(batch)(ours).item()
+                loss = self.loop._process_batch(theirs, 0, self.size.batch).item()
+            assert abs(mine - loss) < 1e-3 * abs(loss), (self.name, mine, loss)
+        ours.train()
+        self.model.train()
+
+    def _some(self) -> Iterator[Any]:
+        """Batches to check: one of each position; for TransE one without a negative that is none."""
+        if self.sampled:
+            yield next(batch for batch in self.batches if not len(self._prepared(batch).left_out))
+            return
+        for position in range(2):
+            yield next(batch for batch in self.batches if batch.block == position)
