@@ -19,6 +19,8 @@ from torch import Tensor
 from getd.models.settings import TensorModelSettings
 from getd.models.tucker_model import TuckerModel
 
+TINY = 1e-30  # so that the square root of 0 has a gradient
+
 
 class ComplExSettings(TensorModelSettings):
     """Settings of ``[model]`` with ``name = "complex"``; ``entity_dim`` complex numbers are twice as many real ones."""
@@ -56,7 +58,8 @@ class ComplEx(TuckerModel):
 
     def factors(self, relation: Tensor, entities: Tensor) -> list[Tensor]:
         """The absolute values, ``(b, d)``."""
-        return [torch.stack(v.chunk(2, dim=1)).norm(dim=0) for v in super().factors(relation, entities)]
+        parts = [vector.chunk(2, dim=1) for vector in super().factors(relation, entities)]
+        return [(real.square() + imaginary.square() + TINY).sqrt() for real, imaginary in parts]
 
 
 def complex_product(first: Tensor, second: Tensor, conjugate: bool) -> Tensor:

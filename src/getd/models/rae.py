@@ -26,6 +26,7 @@ from torch.nn.functional import logsigmoid, normalize, softplus
 from getd.models.base import ScoringModel, by_relation, check_arity
 from getd.models.inputs import embedding
 from getd.models.settings import ModelSettings
+from getd.models.transe import lengths
 
 HELD = 2**22  # numbers held at a time, where questions have candidates of their own
 CACHED = 2**18  # the same for the hidden layer of relatedness, which stays in the caches
@@ -112,7 +113,7 @@ class MTransH(ScoringModel):
         return self._score(share.unsqueeze(2) * on_plane + rest.unsqueeze(1))
 
     def _score(self, sums: Tensor) -> Tensor:
-        return self._minus(torch.linalg.vector_norm(sums, self.p, dim=-1))
+        return self._minus(lengths(sums, self.p))
 
     def _minus(self, lengths: Tensor) -> Tensor:
         return -(lengths**2) if self.squared else -lengths

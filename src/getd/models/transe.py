@@ -71,13 +71,20 @@ class TransE(ScoringModel):
 
     def _own(self, goal: Tensor, candidates: Tensor) -> Tensor:
         """Distances ``(b, m)`` of candidates that are each question's own."""
-        distances: Tensor = torch.linalg.vector_norm(self._vectors(candidates) - goal.unsqueeze(1), self.p, dim=2)
-        return distances
+        return lengths(self._vectors(candidates) - goal.unsqueeze(1), self.p)
 
     def _vectors(self, ids: Tensor | None) -> Tensor:
         """The vectors of some entities, or of all."""
         found = self.entity.weight if ids is None else self.entity(ids)
         return normalize(found, dim=-1) if self.unit_entities else found
+
+
+def lengths(vectors: Tensor, p: int) -> Tensor:
+    """Of the vectors in the last axis; a sum is several times faster than torch's norm for ``p = 1``."""
+    if p == 1:
+        return vectors.abs().sum(dim=-1)
+    found: Tensor = torch.linalg.vector_norm(vectors, p, dim=-1)
+    return found
 
 
 def _distances(goals: Tensor, vectors: Tensor, p: int) -> Tensor:
