@@ -41,8 +41,8 @@ def make_pair(
     ``name`` is one of ``tucker``, ``complex``, ``distmult``, ``conve`` and ``transe``. With ``reciprocal`` both have
     relations of their own for each direction (ConvE always has): PyKEEN then numbers them ``2 r`` and ``2 r + 1``, and
     its factory makes inverse triples. Tucker has neither batch norm nor dropout, as the two put them in other places;
-    ConvE has both, alike. What else PyKEEN adds by default, regularisers and scaling all entities after each step, is off.
-    ``triples`` ``(m, 3)``, head, relation, tail, are those of PyKEEN's factory.
+    ConvE has both, alike. What else PyKEEN adds by default, regularisers and scaling all entities after each step,
+    is off. ``triples`` ``(m, 3)``, head, relation, tail, are those of PyKEEN's factory.
     """
     reciprocal = reciprocal or name == "conve"
     facts = torch.tensor([[0, 0, 0]]) if triples is None else triples

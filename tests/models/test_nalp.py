@@ -130,3 +130,15 @@ def test_batch_norm_learns_its_statistics_from_given_entities_and_acts_on_all() 
     for position in range(3):
         expected = plain.score_candidates(relation, entities, position)
         assert_close(model.score_candidates(relation, entities, position), expected)
+
+
+def test_roles_of_one_name_are_one_whatever_the_relation() -> None:
+    settings = NaLPSettings(entity_dim=3, filters=4, units=5)
+    shared = NaLP(6, 2, (2,), settings, torch.Generator().manual_seed(0), roles=[[0, 1], [1, 0]]).double()
+    assert len(shared.role.weight) == 2
+    facts = torch.tensor([[2, 4]]), torch.tensor([[4, 2]])
+    one = shared.score_candidates(torch.tensor([0]), facts[0], 1)
+    other = shared.score_candidates(torch.tensor([1]), facts[1], 0)
+    assert_close(one, other)  # the same entities in the same roles
+    apart = NaLP(6, 2, (2,), NaLPSettings(**settings.model_dump() | {"roles": "position"}), None, [[0, 1], [1, 0]])
+    assert len(apart.role.weight) == 4

@@ -26,6 +26,7 @@ class ScoringModel(nn.Module):
     n_relations: int
     arities: tuple[int, ...]
     binary_only: ClassVar[bool] = False  # whether it serves facts of two entities alone
+    knows_roles: ClassVar[bool] = False  # whether it is made with the data's roles, where they are named
     parameters_formula: ClassVar[str] = ""  # how many numbers it learns, batch norm aside
 
     def score_candidates(

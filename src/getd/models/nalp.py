@@ -1,6 +1,6 @@
 r"""NaLP: a fact is as plausible as its least related pair of roles and entities.
 
-Position :math:`j` of relation :math:`r` is a role :math:`\rho_{rj}`. With its entity it makes features
+Position :math:`j` of relation :math:`r` has a role :math:`\rho_{rj}`. With its entity it makes features
 :math:`A_j`, any two of these make a vector of relatedness, and the smallest number of each unit counts:
 
 .. math::
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import sqrt
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from pydantic import PositiveInt
@@ -42,12 +42,15 @@ class NaLPSettings(ModelSettings):
     entity_dim: PositiveInt = 100
     filters: PositiveInt = 200  # features of a role with its entity
     units: PositiveInt = 400  # numbers that tell how related two of these are
+    roles: Literal["data", "position"] = "data"  # one for each name, where the data has names, or for each position
     batch_norm: bool = False  # on the features of the given entities, before relu
 
 
 class NaLP(ScoringModel):
     """A network that finds how related all entities are, each in its role, and takes the smallest."""
 
+    role_numbers: Tensor
+    knows_roles = True
     parameters_formula = "|E|d + n|R|d + 2df + f + 2fu + 2u + 1"
 
     def __init__(
@@ -57,6 +60,7 @@ class NaLP(ScoringModel):
         arities: Sequence[int],
         settings: NaLPSettings,
         generator: torch.Generator | None = None,
+        roles: Sequence[Sequence[int]] | None = None,
     ) -> None:
         super().__init__()
         self.n_entities, self.n_relations, self.arities = n_entities, n_relations, tuple(arities)
@@ -66,7 +70,13 @@ class NaLP(ScoringModel):
             return nn.Parameter(spread * torch.randn(*shape, generator=generator))
 
         self.entity = embedding(n_entities, d, scale, generator, sparse=True)
-        self.role = embedding(n_relations * max(self.arities), d, scale, generator)  # all positions of relation 0, …
+        numbers = torch.arange(n_relations * max(self.arities), device="cpu").view(n_relations, -1)
+        if roles is not None and settings.roles == "data":
+            numbers = torch.zeros_like(numbers)
+            for relation, found in enumerate(roles):
+                numbers[relation, : len(found)] = torch.tensor(found, device="cpu")
+        self.register_buffer("role_numbers", numbers, persistent=False)  # (|R|, n)
+        self.role = embedding(int(numbers.max()) + 1, d, scale, generator)
         self.role_filters = normal(1 / (scale * sqrt(2 * d)), f, d)  # together F; features of unit variance
         self.entity_filters = normal(1 / (scale * sqrt(2 * d)), f, d)
         self.filter_bias = nn.Parameter(torch.zeros(f))
@@ -149,7 +159,7 @@ class NaLP(ScoringModel):
         return by_relation(relation, score)
 
     def _role_ids(self, relation: Tensor, positions: Sequence[int]) -> Tensor:
-        return relation.unsqueeze(1) * max(self.arities) + relation.new_tensor(positions)
+        return self.role_numbers[relation][:, positions]
 
     def _roles(self, relation: Tensor, positions: Sequence[int]) -> Tensor:
         """The part of features that comes from the roles of some positions, ``(b, k, f)``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -61,10 +62,16 @@ def make_model(
     n_relations: int,
     arities: Sequence[int],
     generator: torch.Generator | None = None,
+    roles: Sequence[Sequence[int]] | None = None,
 ) -> ScoringModel:
-    """A new model with random weights."""
+    """A new model with random weights.
+
+    ``roles`` are the numbers of the roles of each relation's positions, where the data names roles.
+    """
     make: Any = MODELS[name][0]
-    if make.binary_only and set(arities) != {2}:
+    if roles is not None and make.knows_roles:
+        make = partial(make, roles=roles)
+    if MODELS[name][0].binary_only and set(arities) != {2}:
         found = ", ".join(map(str, sorted(set(arities) - {2})))
         others = ", ".join(other for other, (model, _) in MODELS.items() if not model.binary_only)
         raise ConfigError(f"{name} is for facts of two entities, found arity {found}; for any arity: {others}")

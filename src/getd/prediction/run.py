@@ -120,4 +120,5 @@ def build_model(
     """A model from the ``[model]`` table of a config and from its sizes."""
     name = values["name"]
     settings = model_settings(name, {key: value for key, value in values.items() if key != "name"})
-    return make_model(name, settings, sizes["n_entities"], sizes["n_relations"], sizes["arities"], generator)
+    counts = sizes["n_entities"], sizes["n_relations"], sizes["arities"]
+    return make_model(name, settings, *counts, generator, sizes.get("roles"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -17,6 +17,7 @@ from getd.errors import ConfigError, RunError, nearest
 from getd.evaluation.report import validation_mrr
 from getd.facts.files import atomic_path
 from getd.facts.knowledge_base import KnowledgeBase
+from getd.facts.relation import Relation
 from getd.models.base import ScoringModel
 from getd.models.registry import model_settings
 from getd.prediction.run import Run, build_model, open_run
@@ -96,7 +97,26 @@ def full_config(config: Mapping[str, Any], model: str | None, training: Mapping[
 
 def sizes(kb: KnowledgeBase) -> dict[str, Any]:
     """What a model must know of a knowledge base."""
-    return {"n_entities": kb.n_entities, "n_relations": kb.n_relations, "arities": list(kb.arities)}
+    found: dict[str, Any] = {"n_entities": kb.n_entities, "n_relations": kb.n_relations, "arities": list(kb.arities)}
+    if any(signature.has_named_roles for signature in kb.signatures):
+        found["roles"] = role_numbers(kb.signatures)
+    return found
+
+
+def role_numbers(signatures: Sequence[Relation]) -> list[list[int]]:
+    """A number for the role at each position of each relation; one name is one role, whatever the relation.
+
+    >>> role_numbers([Relation("bought", ("who", "what")), Relation("sold", ("what", "who")), Relation("r", ("e1",))])
+    [[0, 1], [1, 0], [2]]
+    """
+    numbers: dict[object, int] = {}
+    return [
+        [
+            numbers.setdefault(role if relation.has_named_roles else (place, role), len(numbers))
+            for role in relation.roles
+        ]
+        for place, relation in enumerate(signatures)
+    ]
 
 
 def _begin(kb: KnowledgeBase, folder: RunFolder, tables: Mapping[str, Any]) -> None:
