@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from getd.cli.main import main
+from getd.models.registry import MODELS
+from getd.runs.folder import RunFolder
 from getd.settings import read_toml
 from getd.training.fit import full_config
 from tests.conftest import Result
@@ -70,7 +72,7 @@ def test_a_config_names_data_and_published_values(getd: Getd, tmp_path: Path) ->
         (
             ["train", "demo", "--model", "gted"],
             2,
-            "no model 'gted'; did you mean 'getd'? (there are getd, n-cp, n-tucker)",
+            f"no model 'gted'; did you mean 'getd'? (there are {', '.join(MODELS)})",
         ),
         (["train", "demo", "--set", "training.epoch=2"], 2, "no setting training.epoch; did you mean 'epochs'?"),
         (["train", "demo", "--set", "epochs=2"], 2, "expected section.key=value, found 'epochs=2'"),
@@ -128,9 +130,41 @@ def test_questions_that_are_none(getd: Getd, run: Path, arguments: list[str], co
 
 def test_models_are_listed_with_their_settings(getd: Getd) -> None:
     found = {record["name"]: record for record in json.loads(getd("models", "--json").out)["models"]}
-    assert list(found) == ["getd", "n-cp", "n-tucker", "frequency", "lookup"]
+    assert list(found) == [*MODELS, "frequency", "lookup"]
     assert found["getd"]["settings"]["ring_ranks"] == 40
-    assert "model.ring_ranks" in getd("models").out
+    assert (found["transe"]["arity"], found["rae"]["arity"]) == ("2", "any")
+    assert all(found[name]["about"] and found[name]["parameters"] for name in MODELS)
+    shown = getd("models").out
+    assert "model.ring_ranks" in shown
+    assert "|E|d + |R|d" in shown
+
+
+def test_parameters_are_counted_for_a_data_set(getd: Getd) -> None:
+    found = {record["name"]: record for record in json.loads(getd("models", "Synthetic10-3", "--json").out)["models"]}
+    assert found["n-cp"]["parameters"] == 25 * (3 * 10 + 2) + 8 * 25  # three tables, relations, batch norm
+    assert found["transe"]["parameters"] is None
+    assert "not for these facts" in getd("models", "Synthetic10-3").out
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_model_trains_evaluates_and_predicts(getd: Getd, tmp_path: Path, model: str) -> None:
+    arity = ["--arity", "2"] if MODELS[model][0].binary_only else []
+    few = ["--set", "training.epochs=1", "--set", "training.validation_sample=10", "--set", "training.test_sample=10"]
+    result = getd("train", "demo", "--model", model, "--out", str(tmp_path / "run"), *arity, *few, "--json", "--quiet")
+    found = json.loads(result.out)
+    assert (found["epochs"], found["report"]["protocol"]["sample"], result.err) == (1, 10, "")
+    kb = RunFolder(tmp_path / "run").read_knowledge_base()
+    fact = kb.split("test")[2].take(slice(0, 1))
+    question = [kb.relations[int(fact.relation[0])], "?", kb.entities[int(fact.entities[0, 1])]]
+    assert len(json.loads(getd("predict", str(tmp_path / "run"), *question, "--json").out)["answers"]) == 10
+
+
+def test_a_model_for_two_entities_names_those_for_more(getd: Getd, tmp_path: Path) -> None:
+    result = getd("train", "demo", "--model", "complex", "--out", str(tmp_path / "run"))
+    others = [name for name in MODELS if not MODELS[name][0].binary_only]
+    told = f"complex is for facts of two entities, found arity 3, 4; for any arity: {', '.join(others)}\n"
+    assert (result.code, result.err) == (2, told)
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("path", ROWS, ids=lambda path: f"{path.parent.name}-{path.stem}")
