@@ -52,14 +52,18 @@ def record(run: RunFolder, row: str) -> Path:
 def write_table() -> None:
     """Put the table of all results between the two markers of the page."""
     results = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(RESULTS.glob("*.json"))]
-    text = PAGE.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
     lines = [_line(row, list(group)) for row, group in groupby(results, key=lambda result: result["row"])]
     head = "| row | seeds | test MRR, each | mean | deviation | published | validation MRR | minutes |\n"
     table = head + "|---|---|---|---|---|---|---|---|\n" + "\n".join(lines)
+    between_markers(BEGIN, table, END)
+
+
+def between_markers(begin: str, table: str, end: str) -> None:
+    """Put a table between two markers of the page, in place of what is there."""
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(begin)
+    _, _, after = rest.partition(end)
     with atomic_path(PAGE) as temporary:
-        temporary.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}", encoding="utf-8")
+        temporary.write_text(f"{before}{begin}\n{table}\n{end}{after}", encoding="utf-8")
 
 
 def _line(row: str, results: list[dict[str, Any]]) -> str:
