@@ -48,7 +48,7 @@ def measure(quick: bool = False) -> Result:
     alone = every_model(["demo"], list(MODELS)[:1], 20, 5) if quick else every_model(["WikiPeople-3", "WN18"])
     if quick:
         facts = random_facts(Shape(2, 1, 1, n_entities=30, n_relations=3), 60)
-        beside = beside_pykeen(facts, 30, 3, Size(dim=20, batch=8, negatives=4, steps=2, rounds=2))
+        beside = beside_pykeen(facts, 30, 3, Size(dim=20, batch=8, facts=8, negatives=4, steps=2, rounds=2))
     else:
         kb = load("WN18")
         beside = beside_pykeen(kb.split("train")[2], kb.n_entities, kb.n_relations, Size())

@@ -151,7 +151,7 @@ def _same_settings(
 
 def _finish(kb: KnowledgeBase, folder: RunFolder, tables: Mapping[str, Any], watch: Watch) -> Run:
     settings = build(TrainSettings, tables["training"])
-    with _threads(settings.threads), torch.random.fork_rng(devices=[]):
+    with _arithmetic(settings.threads), torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
         model = build_model(
             tables["model"], folder.read_json("model.json"), torch.Generator().manual_seed(settings.seed)
@@ -218,13 +218,16 @@ def _interrupts() -> Iterator[threading.Event]:
 
 
 @contextmanager
-def _threads(number: int | None) -> Iterator[None]:
+def _arithmetic(threads: int | None) -> Iterator[None]:
+    """So many threads; numbers below 1e-38 are 0: the exponentials of low scores are many such, and slow ones."""
     before = torch.get_num_threads()
-    torch.set_num_threads(number or before)
+    torch.set_num_threads(threads or before)
+    torch.set_flush_denormal(True)
     try:
         yield
     finally:
         torch.set_num_threads(before)
+        torch.set_flush_denormal(False)
 
 
 def _device(settings: TrainSettings) -> torch.device:
