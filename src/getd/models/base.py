@@ -118,11 +118,11 @@ class DotProductModel(ScoringModel):
         self, relation: Tensor, entities: Tensor, own: Tensor, shared: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
         queries = self.queries(relation, entities)  # (b, n, d)
-        scores = (self._candidate_vectors(own, 1) @ queries.unsqueeze(3)).squeeze(3)  # (b, n, k)
-        if shared is None:
+        vectors, alike = self._candidate_vectors(own, shared)  # (b, n, k, d), (n, m, d)
+        scores = (vectors @ queries.unsqueeze(3)).squeeze(3)  # (b, n, k)
+        if alike is None:
             return scores, None
-        vectors = self._candidate_vectors(shared, 0)  # (n, m, d)
-        return scores, torch.bmm(queries.transpose(0, 1), vectors.transpose(1, 2)).transpose(0, 1)  # (b, n, m)
+        return scores, torch.bmm(queries.transpose(0, 1), alike.transpose(1, 2)).transpose(0, 1)  # (b, n, m)
 
     def score_relations(self, entities: Tensor) -> Tensor:
         if self.relation_is_dot_product:
@@ -138,12 +138,20 @@ class DotProductModel(ScoringModel):
         query = self.query(relations.repeat(b), entities.repeat_interleave(m, dim=0), 0).view(b, m, -1)
         return (query @ _rows(self.candidates(0), entities[:, 0]).unsqueeze(2)).squeeze(2)
 
-    def _candidate_vectors(self, ids: Tensor, dim: int) -> Tensor:
-        """The vectors of candidates whose position is their place in ``dim``."""
-        tables = [self.candidates(position) for position in range(ids.shape[dim])]
-        if all(table is tables[0] for table in tables):
-            return _rows(tables[0], ids)
-        return torch.stack([_rows(table, part) for table, part in zip(tables, ids.unbind(dim), strict=True)], dim)
+    def _candidate_vectors(self, own: Tensor, shared: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """The vectors of candidates ``(b, n, k)`` and ``(n, m)``; from one table at once, so it gets one gradient."""
+        tables = [self.candidates(position) for position in range(own.shape[1])]
+        if any(table is not tables[0] for table in tables):
+            vectors = [_rows(table, ids) for table, ids in zip(tables, own.unbind(1), strict=True)]
+            if shared is None:
+                return torch.stack(vectors, dim=1), None
+            alike = [_rows(table, ids) for table, ids in zip(tables, shared, strict=True)]
+            return torch.stack(vectors, dim=1), torch.stack(alike)
+        if shared is None:
+            return _rows(tables[0], own), None
+        looked_up = _rows(tables[0], torch.cat([own.flatten(), shared.flatten()]))
+        first, second = torch.split(looked_up, [own.numel(), shared.numel()])
+        return first.view(*own.shape, -1), second.view(*shared.shape, -1)
 
 
 def _rows(table: Tensor, ids: Tensor) -> Tensor:

@@ -61,6 +61,18 @@ class TransE(ScoringModel):
         at_once = max(1, HELD // goal.numel())
         return -torch.cat([self._own(goal, part) for part in torch.split(candidates, at_once, 1)], dim=1)
 
+    def score_positions(
+        self, relation: Tensor, entities: Tensor, own: Tensor, shared: Tensor | None = None
+    ) -> tuple[Tensor, Tensor | None]:
+        if shared is not None:
+            return super().score_positions(relation, entities, own, shared)
+        check_arity(self.arities, entities)
+        looked_up = self._vectors(torch.cat([entities.unsqueeze(2), own], dim=2))  # at once: one gradient of the table
+        given, candidates = torch.split(looked_up, [1, own.shape[2]], dim=2)  # (b, 2, 1, d), (b, 2, k, d)
+        moved = self.relation(relation).unsqueeze(1)
+        goals = torch.stack([given[:, 1] - moved, given[:, 0] + moved], dim=1)
+        return -lengths(candidates - goals, self.p), None
+
     def score_relations(self, entities: Tensor) -> Tensor:
         check_arity(self.arities, entities)
         first, second = self._vectors(entities).unbind(1)

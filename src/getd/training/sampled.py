@@ -106,7 +106,8 @@ class Sampled(Regime):
             assert negative is not None
             return scores, negative, batch.left_out
         scores, _ = model.score_positions(*fact, torch.cat([answer, ids], dim=2))
-        return scores[:, :, :1], scores[:, :, 1:], batch.left_out
+        own, negative = torch.split(scores, [1, ids.shape[2]], dim=2)
+        return own, negative, batch.left_out
 
     def _hard_scores(self, batch: SampledBatch, model: ScoringModel) -> tuple[Tensor, Tensor, Tensor]:
         """The same for the negatives that are kept for these facts; harder ones among those drawn take their place."""
