@@ -113,11 +113,11 @@ class _Pair:
     def _their_batch(self, ours: Any) -> dict[str, Tensor]:
         """The same questions (TransE: facts and negatives) as PyKEEN holds them."""
         if self.sampled:
-            head, tail = ours.entities.unbind(1)
+            relation, (head, tail) = ours.facts.relation, ours.facts.entities.unbind(1)
             k = ours.negatives.ids.shape[2]
-            wrong = torch.stack([head, ours.relation, tail], dim=1)[:, None].repeat(1, 2 * k, 1)
+            wrong = torch.stack([head, relation, tail], dim=1)[:, None].repeat(1, 2 * k, 1)
             wrong[:, :k, 0], wrong[:, k:, 2] = ours.negatives.ids[:, 0], ours.negatives.ids[:, 1]
-            return {"positives": torch.stack([head, ours.relation, tail], dim=1), "negatives": wrong}
+            return {"positives": torch.stack([head, relation, tail], dim=1), "negatives": wrong}
         given = ours.entities[:, 1 - ours.position]
         pairs = torch.stack([given, 2 * ours.relation + (ours.position == 0)], dim=1)
         target = torch.zeros(len(pairs), self.n_entities)
@@ -133,8 +133,8 @@ class _Pair:
             asked = self._prepared(batch)
             theirs = self._their_batch(asked)
             if self.sampled:
-                own = torch.cat([asked.entities.unsqueeze(2), asked.negatives.ids], dim=2)
-                found = ours.score_positions(asked.relation, asked.entities, own)[0]
+                own = torch.cat([asked.facts.entities.unsqueeze(2), asked.negatives.ids], dim=2)
+                found = ours.score_positions(asked.facts.relation, asked.facts.entities, own)[0]
                 right, wrong = (
                     self.model.score_hrt(theirs["positives"]),
                     self.model.score_hrt(theirs["negatives"].view(-1, 3)),

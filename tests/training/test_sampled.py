@@ -223,7 +223,7 @@ def test_a_step_changes_the_rows_that_were_drawn_alone(form: str, optimizer: str
     trainer, batch = Trainer(model, regime, None, settings), Batch(0, np.array([3, 17]))
     work = regime.prepare(batch)
     prepared = work.args[0]
-    drawn = set(prepared.entities.flatten().tolist()) | set(prepared.negatives.ids.flatten().tolist())
+    drawn = set(prepared.facts.entities.flatten().tolist()) | set(prepared.negatives.ids.flatten().tolist())
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     trainer.step(work)
     tables = [name for name in before if "entity" in name.split(".") and before[name].dim() == 2]

@@ -2,68 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from getd.facts.facts import Facts
-from getd.facts.known import KnownAnswers
 from getd.models.base import DotProductModel, ScoringModel
-from getd.training.batches import Batch, Pairs, Regime, Work, cubes, to_device
+from getd.training.batches import Batch, Pairs, Work
+from getd.training.fact_batches import FactBatch, FactRegime
 from getd.training.loss import softmax_loss
 from getd.training.loss_sum import LossSum
-from getd.training.settings import TrainSettings
 
 
-class FactBatch(NamedTuple):
-    """Facts and the candidates that are no negatives of theirs; a question is numbered ``fact * arity + position``."""
-
-    relation: Tensor  # (b,)
-    entities: Tensor  # (b, n)
-    left_out: Pairs  # questions, ascending, and entities
-    left_out_relations: Pairs | None  # facts, ascending, and relations; None: not asked for
-
-
-class OneVsAll(Regime):
+class OneVsAll(FactRegime):
     """All positions of each fact against all candidates: the paper's loss."""
 
-    def __init__(
-        self,
-        blocks: Mapping[int, Facts],
-        known: KnownAnswers,
-        n_entities: int,
-        settings: TrainSettings,
-        device: torch.device,
-    ) -> None:
-        self._blocks, self._settings, self._device = list(blocks.values()), settings, device
-        self._others = [known.others(facts, range(facts.arity)) for facts in self._blocks]
-        self._other_relations = [known.others(facts, [None]) for facts in self._blocks if settings.relation_loss]
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
         self._buffers: dict[Tensor, Tensor] = {}
-        self.sizes = [len(facts) for facts in self._blocks]
 
     def prepare(self, batch: Batch) -> Work:
-        facts, relations = self._blocks[batch.block].take(batch.rows), None
-        if self._other_relations:
-            relations = _pairs(to_device(self._other_relations[batch.block].take(batch.rows), self._device))
-        relation, entities = to_device((facts.relation, facts.entities), self._device)
-        left_out = _pairs(to_device(self._others[batch.block].take(batch.rows), self._device))
-        return partial(self._backward, FactBatch(relation, entities, left_out, relations))
+        return partial(self._backward, self.gather(batch))
 
     def _backward(self, batch: FactBatch, model: ScoringModel) -> Tensor:
         """The mean loss of a batch over facts and positions; the parameters, which have no gradients, get them."""
-        settings, graph = self._settings, LossSum(self._buffers, self._settings.label_smoothing)
+        graph = LossSum(self._buffers, self._settings.label_smoothing)
         if isinstance(model, DotProductModel):
             self._add_queries(batch, model, graph)
         else:
             self._add_scores(batch, model, graph)
-        if settings.n3:
-            graph.add(settings.n3 * cubes(model.factors(batch.relation, batch.entities)))
-        auxiliary = model.auxiliary_loss(batch.relation, batch.entities, batch.entities.roll(1, dims=0))
-        if auxiliary is not None:
-            graph.add(auxiliary)
+        for loss in self.other_losses(batch, model):
+            graph.add(loss)
         return graph.backward()
 
     def _add_queries(self, batch: FactBatch, model: DotProductModel, graph: LossSum) -> None:
@@ -83,7 +54,7 @@ class OneVsAll(Regime):
             table, weight = model.relation_candidates(), self._settings.relation_loss / b
             graph.softmax(relation_query, table, batch.relation, batch.left_out_relations, weight)
         elif batch.left_out_relations is not None:
-            self._add_relation_scores(batch, model, graph)
+            graph.add(self.relation_loss(batch, model))
 
     def _add_scores(self, batch: FactBatch, model: ScoringModel, graph: LossSum) -> None:
         """The losses of any model's scores, all of a position at a time."""
@@ -93,18 +64,7 @@ class OneVsAll(Regime):
             left_out, target = _at_positions(batch.left_out, [position], n), batch.entities[:, position]
             graph.add(softmax_loss(scores, target, left_out, smoothing) / n)
         if batch.left_out_relations is not None:
-            self._add_relation_scores(batch, model, graph)
-
-    def _add_relation_scores(self, batch: FactBatch, model: ScoringModel, graph: LossSum) -> None:
-        assert batch.left_out_relations is not None
-        scores, smoothing = model.score_relations(batch.entities), self._settings.label_smoothing
-        loss = softmax_loss(scores, batch.relation, batch.left_out_relations, smoothing)
-        graph.add(self._settings.relation_loss * loss)
-
-
-def _pairs(arrays: list[Tensor]) -> Pairs:
-    rows, values = arrays
-    return rows, values
+            graph.add(self.relation_loss(batch, model))
 
 
 def _tables(model: DotProductModel, arity: int) -> list[tuple[Tensor, list[int]]]:

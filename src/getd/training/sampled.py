@@ -4,76 +4,55 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from getd.facts.facts import Facts
-from getd.facts.known import KnownAnswers
 from getd.models.base import ScoringModel
-from getd.training.batches import Batch, Pairs, Regime, Work, cubes, to_device
-from getd.training.loss import sampled_loss, softmax_loss
+from getd.training.batches import Batch, Work, to_device
+from getd.training.fact_batches import FactBatch, FactRegime
+from getd.training.loss import sampled_loss
 from getd.training.negatives import Drawing, Negatives, own_left_out, shared_left_out
-from getd.training.settings import TrainSettings
 
 
 class SampledBatch(NamedTuple):
-    """Facts, what was drawn for them, and what may not count."""
+    """Facts and what was drawn for them."""
 
+    facts: FactBatch
     rows: tuple[int, Tensor]  # the block and its rows, for the cache
-    relation: Tensor  # (b,)
-    entities: Tensor  # (b, n)
     negatives: Negatives
     left_out: Tensor  # places among the negatives' scores (b, n, m), flattened
-    known: Pairs  # questions, ascending, and other answers of theirs
-    known_relations: Pairs | None  # facts, ascending, and relations; None: not asked for
 
 
-class Sampled(Regime):
+class Sampled(FactRegime):
     """All positions of each fact against negatives: n groups for n positions, as in eq. 8 of the paper.
 
     They are drawn for each fact, or once for the whole batch, and none makes a training fact true. With as many as
     there are entities (or more), all of them stand against each answer, once: the loss of ``1vsall``.
     """
 
-    def __init__(
-        self,
-        blocks: Mapping[int, Facts],
-        known: KnownAnswers,
-        n_entities: int,
-        settings: TrainSettings,
-        device: torch.device,
-    ) -> None:
-        self._blocks, self._settings, self._device = list(blocks.values()), settings, device
-        self._others = [known.others(facts, range(facts.arity)) for facts in self._blocks]
-        self._other_relations = [known.others(facts, [None]) for facts in self._blocks if settings.relation_loss]
-        self._drawing = Drawing(blocks, n_entities, settings.negative_power)
-        self._n_entities = n_entities
-        self.sizes = [len(facts) for facts in self._blocks]
-        self._cache = [self._first_cache(facts) for facts in self._blocks] if settings.hard_negatives else []
+    def __init__(self, blocks: Mapping[int, Facts], *args: Any) -> None:
+        super().__init__(blocks, *args)
+        self._drawing = Drawing(blocks, self._n_entities, self._settings.negative_power)
+        self._cache = [self._first_cache(facts) for facts in self._blocks] if self._settings.hard_negatives else []
 
     def prepare(self, batch: Batch) -> Work:
-        facts, relations = self._blocks[batch.block].take(batch.rows), None
-        if self._other_relations:
-            relations = _pair(to_device(self._other_relations[batch.block].take(batch.rows), self._device))
-        relation, entities, rows = to_device((facts.relation, facts.entities, batch.rows), self._device)
-        known = _pair(to_device(self._others[batch.block].take(batch.rows), self._device))
-        negatives = self._draw(facts, np.random.default_rng((self._settings.seed, *batch.place)))
+        facts, (rows,) = self.gather(batch), to_device([batch.rows], self._device)
+        b, n = facts.entities.shape
+        negatives = self._draw(b, n, np.random.default_rng((self._settings.seed, *batch.place)))
         find = shared_left_out if negatives.ids.dim() == 2 else own_left_out
-        left_out = find(negatives.ids, known, entities, self._n_entities)
-        return partial(
-            self._backward,
-            SampledBatch((batch.block, rows), relation, entities, negatives, left_out, known, relations),
-        )
+        left_out = find(negatives.ids, facts.left_out, facts.entities, self._n_entities)
+        return partial(self._backward, SampledBatch(facts, (batch.block, rows), negatives, left_out))
 
-    def _draw(self, facts: Facts, rng: np.random.Generator) -> Negatives:
-        settings, n, m = self._settings, facts.arity, self._settings.negatives
+    def _draw(self, b: int, n: int, rng: np.random.Generator) -> Negatives:
+        settings, m = self._settings, self._settings.negatives
         if m >= self._n_entities:
             everything = torch.arange(self._n_entities, device=self._device)
             return Negatives(everything.expand(n, -1), None)
-        ids = self._drawing.draw((n, m) if settings.shared_negatives else (len(facts), n, m), rng)
+        ids = self._drawing.draw((n, m) if settings.shared_negatives else (b, n, m), rng)
         if settings.sampled_loss != "softmax" or not settings.correction or settings.hard_negatives:
             return Negatives(to_device([ids], self._device)[0], None)
         drawn, log_weights = to_device([ids, self._drawing.log_weights(ids, m)], self._device)
@@ -81,31 +60,24 @@ class Sampled(Regime):
 
     def _backward(self, batch: SampledBatch, model: ScoringModel) -> Tensor:
         """The mean loss of a batch over facts and positions; its gradients are added to those of the parameters."""
-        settings = self._settings
         answer, negative, left_out = self._scores(batch, model)
-        loss = sampled_loss(answer, negative, left_out, batch.negatives.log_weights, settings)
-        if batch.known_relations is not None:
-            found = model.score_relations(batch.entities)
-            relation_loss = softmax_loss(found, batch.relation, batch.known_relations, settings.label_smoothing)
-            loss = loss + settings.relation_loss * relation_loss
-        if settings.n3:
-            loss = loss + settings.n3 * cubes(model.factors(batch.relation, batch.entities))
-        auxiliary = model.auxiliary_loss(batch.relation, batch.entities, batch.entities.roll(1, dims=0))
-        if auxiliary is not None:
-            loss = loss + auxiliary
+        losses = [sampled_loss(answer, negative, left_out, batch.negatives.log_weights, self._settings)]
+        if batch.facts.left_out_relations is not None:
+            losses.append(self.relation_loss(batch.facts, model))
+        loss = torch.stack([*losses, *self.other_losses(batch.facts, model)]).sum()
         loss.backward()  # type: ignore[no-untyped-call]
         return loss.detach()
 
     def _scores(self, batch: SampledBatch, model: ScoringModel) -> tuple[Tensor, Tensor, Tensor]:
         """Scores of the answers ``(b, n, 1)`` and their negatives ``(b, n, m)``, and which of the latter are none."""
-        ids, answer, fact = batch.negatives.ids, batch.entities.unsqueeze(2), (batch.relation, batch.entities)
+        ids, answer = batch.negatives.ids, batch.facts.entities.unsqueeze(2)
         if self._cache:
             return self._hard_scores(batch, model)
         if ids.dim() == 2:
-            scores, negative = model.score_positions(*fact, answer, ids)
+            scores, negative = model.score_positions(batch.facts.relation, batch.facts.entities, answer, ids)
             assert negative is not None
             return scores, negative, batch.left_out
-        scores, _ = model.score_positions(*fact, torch.cat([answer, ids], dim=2))
+        scores, _ = model.score_positions(batch.facts.relation, batch.facts.entities, torch.cat([answer, ids], dim=2))
         own, negative = torch.split(scores, [1, ids.shape[2]], dim=2)
         return own, negative, batch.left_out
 
@@ -113,12 +85,12 @@ class Sampled(Regime):
         """The same for the negatives that are kept for these facts; harder ones among those drawn take their place."""
         block, rows = batch.rows
         kept = self._cache[block][rows]  # (b, n, c)
-        size, answer = kept.shape[2], batch.entities.unsqueeze(2)
+        size, facts, answer = kept.shape[2], batch.facts, batch.facts.entities.unsqueeze(2)
         own = torch.cat([answer, kept, batch.negatives.ids.expand(*answer.shape[:2], -1)], dim=2)
-        scores, _ = model.score_positions(batch.relation, batch.entities, own)
-        left_out = own_left_out(own[:, :, 1:], batch.known, batch.entities, self._n_entities)
+        scores, _ = model.score_positions(facts.relation, facts.entities, own)
+        left_out = own_left_out(own[:, :, 1:], facts.left_out, facts.entities, self._n_entities)
         self._cache[block][rows] = hardest(own[:, :, 1:], scores[:, :, 1:].detach(), left_out, size)
-        left_out = own_left_out(kept, batch.known, batch.entities, self._n_entities)
+        left_out = own_left_out(kept, facts.left_out, facts.entities, self._n_entities)
         return scores[:, :, :1], scores[:, :, 1 : 1 + size], left_out
 
     def state(self) -> dict[str, Tensor]:
@@ -143,8 +115,3 @@ def hardest(ids: Tensor, scores: Tensor, left_out: Tensor, size: int) -> Tensor:
     again = torch.zeros_like(ids, dtype=torch.bool)
     again.scatter_(2, order[:, :, 1:], ordered[:, :, 1:] == ordered[:, :, :-1])
     return ids.gather(2, noisy.masked_fill_(again, -torch.inf).topk(size, dim=2).indices)
-
-
-def _pair(arrays: list[Tensor]) -> Pairs:
-    rows, values = arrays
-    return rows, values
