@@ -170,7 +170,7 @@ def test_a_model_for_two_entities_names_those_for_more(getd: Getd, tmp_path: Pat
 @pytest.mark.parametrize("path", ROWS, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_every_row_is_a_config_that_can_be_trained(path: Path) -> None:
     tables = read_toml(path)
-    assert full_config(tables, None, {})["model"]["name"] == path.stem.split("-")[0]
+    assert path.stem == f"{full_config(tables, None, {})['model']['name']}-{tables['data'].lower()}"
     assert f"getd train --config src/getd/experiments/rows/{path.parent.name}/{path.name}" in path.read_text()
     assert set(tables.get("published", METRICS)) == METRICS
 

@@ -67,21 +67,6 @@ def test_no_weights_put_a_cycle_above_its_reverse(arity: int, i: int, j: int, sq
         assert (distances[0] < distances[1]).any() == (distances[0] > distances[1]).any()
 
 
-@pytest.mark.parametrize("p", [1, 2])
-def test_gradients_are_finite_where_the_distance_is_zero(p: int) -> None:
-    model, relation, entities = m_transh(2, p=p), torch.tensor([0, 1]), torch.tensor([[3, 3], [4, 4]])
-    with torch.no_grad():
-        model.relation.weight.zero_()
-        model.share.weight.copy_(torch.tensor([1.0, -1.0]))
-    shared = torch.tensor([[3, 4, 1], [3, 4, 1]])
-    scores, alike = model.score_positions(relation, entities, entities.unsqueeze(2), shared)
-    assert_close(scores.squeeze(2), torch.zeros(2, 2, dtype=torch.float64))
-    (scores.sum() + alike.sum() + model.score_relations(entities).sum()).backward()
-    for parameter in model.parameters():
-        assert parameter.grad is not None
-        assert parameter.grad.to_dense().isfinite().all()
-
-
 @pytest.mark.parametrize("arity", [1, 2, 4])
 def test_rae_without_relatedness_is_m_transh(arity: int) -> None:
     full, plain = rae(arity, relatedness=0), m_transh(arity)

@@ -19,11 +19,11 @@ from getd.models.base import DotProductModel, ScoringModel
 from getd.models.registry import MODELS, make_model, model_settings
 from getd.training.average import MovingAverage
 from getd.training.batches import Batch, Regime
-from getd.training.loss import sampled_loss
 from getd.training.negatives import Drawing, own_left_out, shared_left_out
 from getd.training.one_vs_all import OneVsAll
 from getd.training.optimizers import RowAdagrad, RowAdam
 from getd.training.sampled import Sampled, hardest
+from getd.training.sampled_loss import sampled_loss
 from getd.training.settings import TrainSettings
 from getd.training.train import Interrupted, Trainer, Watch
 from tests.models.test_every_model import FORMS
@@ -153,7 +153,7 @@ def test_what_is_left_out_is_what_nested_loops_leave_out(arity: int) -> None:
 
 
 def test_frequent_entities_are_drawn_more_often() -> None:
-    blocks = {2: Facts(np.zeros(4, dtype=np.int64), np.array([[0, 1], [0, 1], [0, 2], [0, 0]]))}  # 5, 2, 1, 0 times
+    blocks = [Facts(np.zeros(4, dtype=np.int64), np.array([[0, 1], [0, 1], [0, 2], [0, 0]]))]  # 5, 2, 1, 0 times
     drawn = Drawing(blocks, 4, 0.5).draw((200_000,), np.random.default_rng(0))
     wanted = np.array([5, 2, 1, 1]) ** 0.5
     assert np.bincount(drawn) / len(drawn) == pytest.approx(wanted / wanted.sum(), abs=0.005)

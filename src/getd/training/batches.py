@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
@@ -11,7 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from getd.facts.facts import Facts
+from getd.facts.known import KnownAnswers
 from getd.models.base import ScoringModel
+from getd.training.settings import TrainSettings
 
 Pairs = tuple[Tensor, Tensor]
 Work = Callable[[ScoringModel], Tensor]  # on a batch: leaves gradients, returns the mean loss
@@ -31,7 +34,21 @@ class Batch:
 class Regime:
     """What a model learns from, batch by batch."""
 
-    sizes: list[int]  # rows of each block
+    def __init__(
+        self,
+        blocks: Mapping[int, Facts],
+        known: KnownAnswers,
+        n_entities: int,
+        settings: TrainSettings,
+        device: torch.device,
+    ) -> None:
+        self._blocks, self._known, self._n_entities = list(blocks.values()), known, n_entities
+        self._settings, self._device = settings, device
+        self.sizes = self.set_up()
+
+    def set_up(self) -> list[int]:
+        """Get ready to serve batches; how many rows each block has."""
+        raise NotImplementedError
 
     def prepare(self, batch: Batch) -> Work:
         """Gather what a step must know of a batch; done in a thread, one batch ahead."""

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
-from getd.facts.facts import Facts
-from getd.facts.known import KnownAnswers, OtherAnswers
+from getd.facts.known import OtherAnswers
 from getd.models.base import ScoringModel
 from getd.training.batches import Batch, Pairs, Regime, cubes, to_device
 from getd.training.loss import softmax_loss
-from getd.training.settings import TrainSettings
 
 
 class FactBatch(NamedTuple):
@@ -28,19 +24,11 @@ class FactBatch(NamedTuple):
 class FactRegime(Regime):
     """Facts in blocks, and what else answers their questions."""
 
-    def __init__(
-        self,
-        blocks: Mapping[int, Facts],
-        known: KnownAnswers,
-        n_entities: int,
-        settings: TrainSettings,
-        device: torch.device,
-    ) -> None:
-        self._blocks, self._n_entities = list(blocks.values()), n_entities
-        self._settings, self._device = settings, device
-        self._others = [known.others(facts, range(facts.arity)) for facts in self._blocks]
-        self._other_relations = [known.others(facts, [None]) for facts in self._blocks if settings.relation_loss]
-        self.sizes = [len(facts) for facts in self._blocks]
+    def set_up(self) -> list[int]:
+        known, blocks = self._known, self._blocks
+        self._others = [known.others(facts, range(facts.arity)) for facts in blocks]
+        self._other_relations = [known.others(facts, [None]) for facts in blocks if self._settings.relation_loss]
+        return [len(facts) for facts in blocks]
 
     def gather(self, batch: Batch) -> FactBatch:
         """The facts of a batch."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -11,12 +10,10 @@ import torch
 from torch import Tensor
 
 from getd.facts.facts import Facts
-from getd.facts.known import KnownAnswers
 from getd.models.base import DotProductModel, ScoringModel
 from getd.training.batches import Batch, Pairs, Regime, Work, cubes, to_device
 from getd.training.loss import multi_answer_loss
 from getd.training.loss_sum import LossSum
-from getd.training.settings import TrainSettings
 
 
 class QuestionBatch(NamedTuple):
@@ -31,22 +28,14 @@ class QuestionBatch(NamedTuple):
 class KvsAll(Regime):
     """Each question once, with all its answers."""
 
-    def __init__(
-        self,
-        blocks: Mapping[int, Facts],
-        known: KnownAnswers,
-        n_entities: int,
-        settings: TrainSettings,
-        device: torch.device,
-    ) -> None:
-        self._known, self._settings, self._device = known, settings, device
+    def set_up(self) -> list[int]:
+        self._buffers: dict[Tensor, Tensor] = {}
         self._questions = [
             (_distinct_questions(facts, position), position)
-            for facts in blocks.values()
+            for facts in self._blocks
             for position in range(facts.arity)
         ]
-        self._buffers: dict[Tensor, Tensor] = {}
-        self.sizes = [len(facts) for facts, _ in self._questions]
+        return [len(facts) for facts, _ in self._questions]
 
     def prepare(self, batch: Batch) -> Work:
         facts, position = self._questions[batch.block]

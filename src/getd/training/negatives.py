@@ -5,7 +5,7 @@ Shapes: ``b`` facts of ``n`` entities, ``m`` negatives for each position. Questi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -29,12 +29,12 @@ class Drawing:
     A draw costs the logarithm of the number of entities at most.
     """
 
-    def __init__(self, blocks: Mapping[int, Facts], n_entities: int, power: float) -> None:
+    def __init__(self, blocks: Sequence[Facts], n_entities: int, power: float) -> None:
         self.n_entities = n_entities
         self._cumulative: np.ndarray | None = None
         if power:
             counts = np.zeros(n_entities, dtype=np.int64)
-            for facts in blocks.values():
+            for facts in blocks:
                 counts += np.bincount(facts.entities.ravel(), minlength=n_entities)
             shares = np.maximum(counts, 1).astype(np.float64) ** power  # what is never drawn could never be learnt of
             self._cumulative = np.cumsum(shares)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,9 +18,9 @@ from getd.training.loss_sum import LossSum
 class OneVsAll(FactRegime):
     """All positions of each fact against all candidates: the paper's loss."""
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
+    def set_up(self) -> list[int]:
         self._buffers: dict[Tensor, Tensor] = {}
+        return super().set_up()
 
     def prepare(self, batch: Batch) -> Work:
         return partial(self._backward, self.gather(batch))

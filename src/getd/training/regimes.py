@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from getd.training.batches import Regime
 from getd.training.kvs_all import KvsAll
 from getd.training.one_vs_all import OneVsAll
 from getd.training.sampled import Sampled
 
-REGIMES: dict[str, Callable[..., Regime]] = {"1vsall": OneVsAll, "kvsall": KvsAll, "sampled": Sampled}
+REGIMES: dict[str, type[Regime]] = {"1vsall": OneVsAll, "kvsall": KvsAll, "sampled": Sampled}

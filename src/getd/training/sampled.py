@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -14,8 +13,8 @@ from getd.facts.facts import Facts
 from getd.models.base import ScoringModel
 from getd.training.batches import Batch, Work, to_device
 from getd.training.fact_batches import FactBatch, FactRegime
-from getd.training.loss import sampled_loss
 from getd.training.negatives import Drawing, Negatives, own_left_out, shared_left_out
+from getd.training.sampled_loss import sampled_loss
 
 
 class SampledBatch(NamedTuple):
@@ -34,10 +33,10 @@ class Sampled(FactRegime):
     there are entities (or more), all of them stand against each answer, once: the loss of ``1vsall``.
     """
 
-    def __init__(self, blocks: Mapping[int, Facts], *args: Any) -> None:
-        super().__init__(blocks, *args)
-        self._drawing = Drawing(blocks, self._n_entities, self._settings.negative_power)
+    def set_up(self) -> list[int]:
+        self._drawing = Drawing(self._blocks, self._n_entities, self._settings.negative_power)
         self._cache = [self._first_cache(facts) for facts in self._blocks] if self._settings.hard_negatives else []
+        return super().set_up()
 
     def prepare(self, batch: Batch) -> Work:
         facts, (rows,) = self.gather(batch), to_device([batch.rows], self._device)
