@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -136,6 +137,7 @@ def test_models_are_listed_with_their_settings(getd: Getd) -> None:
     assert all(found[name]["about"] and found[name]["parameters"] for name in MODELS)
     shown = getd("models").out
     assert "model.ring_ranks" in shown
+    assert re.search("model.batch_norm +true", shown)
     assert "|E|d + |R|d" in shown
 
 

@@ -61,6 +61,8 @@ def cell(value: object) -> str:
     """A value as it stands in a table: numbers with thousands, shares with four digits, nothing as a dash."""
     if value is None:
         return "–"
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
