@@ -143,7 +143,7 @@ def test_models_are_listed_with_their_settings(getd: Getd) -> None:
 
 def test_parameters_are_counted_for_a_data_set(getd: Getd) -> None:
     found = {record["name"]: record for record in json.loads(getd("models", "Synthetic10-3", "--json").out)["models"]}
-    assert found["n-cp"]["parameters"] == 25 * (3 * 10 + 2) + 8 * 25  # three tables, relations, batch norm
+    assert found["n-cp"]["parameters"] == 25 * (3 * 10 + 2) + 16 * 25  # three tables, relations, batch norm
     assert found["transe"]["parameters"] is None
     assert "not for these facts" in getd("models", "Synthetic10-3").out
 

@@ -38,7 +38,10 @@ TINY: dict[str, dict[str, object]] = {
 }
 VARIANTS: dict[str, tuple[str, dict[str, object]]] = {  # other forms that must keep the same laws
     "n-cp+reciprocal": ("n-cp", {"reciprocal": True}),
+    "n-cp+shared norms": ("n-cp", {"norms_by_position": False}),
     "getd+reciprocal": ("getd", {"reciprocal": True}),
+    "getd+own norms": ("getd", {"norms_by_position": True}),
+    "ram+own norms": ("ram", {"norms_by_position": True}),
     "distmult+reciprocal": ("distmult", {"reciprocal": True}),
     "distmult+norm": ("distmult", {"batch_norm": True}),
     "simple+reciprocal": ("simple", {"reciprocal": True}),
@@ -197,7 +200,7 @@ def test_every_parameter_takes_part_in_training(case: Case) -> None:
     model, relation, entities = case
     model.train()
     scores = [model.score_candidates(relation, entities, p) for p in range(entities.shape[1])]
-    sum((part**2).sum() for part in [*scores, model.score_relations(entities)]).backward()
+    sum(((part + 1) ** 2).sum() for part in [*scores, model.score_relations(entities)]).backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.abs().sum() > 0, name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +19,8 @@ class NormDropout(nn.Module):
         self.norm = nn.BatchNorm1d(dim) if batch_norm else None
         self.dropout = dropout
 
-    def forward(self, vectors: Tensor) -> Tensor:
+    def forward(self, vectors: Tensor, positions: Sequence[int] = ()) -> Tensor:
+        """The positions that they stand for do not matter here."""
         rows = vectors if vectors.dim() == 2 else vectors.reshape(-1, vectors.shape[-1])
         if self.norm is not None:
             rows = self._normalise(self.norm, rows)
@@ -37,25 +39,41 @@ class NormDropout(nn.Module):
         )
 
 
+class PositionNormDropout(nn.Module):
+    """The same, each of ``n`` positions with statistics of its own; acts on ``(b, positions, d)``."""
+
+    def __init__(self, n: int, dim: int, batch_norm: bool, dropout: float) -> None:
+        super().__init__()
+        self.each = nn.ModuleList(NormDropout(dim, batch_norm, dropout) for _ in range(n))
+
+    def forward(self, vectors: Tensor, positions: Sequence[int]) -> Tensor:
+        columns = zip(positions, vectors.unbind(1), strict=True)
+        done = [self.each[position](column) for position, column in columns]
+        return torch.stack(done, dim=1) if done else vectors
+
+
 class Norms(nn.Module):
     """What a model does to relations, given entities, queries and relation queries of facts of one arity.
 
     Each arity has its own: its facts hold other entities, and its ring or core gives queries of another scale, so one
-    running mean over all would fit none of them.
+    running mean over all would fit none of them. With ``norms_by_position`` each position has its own as well (but
+    not with reciprocal relations, where the open position is always the first).
     """
 
-    def __init__(self, relation_dim: int, settings: TensorModelSettings) -> None:
+    def __init__(self, arity: int, relation_dim: int, settings: TensorModelSettings) -> None:
         super().__init__()
         d_e, norm = settings.entity_dim, settings.batch_norm
+        by_position = settings.norms_by_position and not settings.reciprocal
+        of_entities = partial(PositionNormDropout, arity) if by_position else NormDropout
         self.relation = NormDropout(relation_dim, norm, settings.relation_dropout)
-        self.entity = NormDropout(d_e, norm, settings.entity_dropout)
-        self.query = NormDropout(d_e, norm, settings.query_dropout)
+        self.entity = of_entities(d_e, norm, settings.entity_dropout)
+        self.query = of_entities(d_e, norm, settings.query_dropout)
         self.relation_query = NormDropout(relation_dim, norm, settings.query_dropout)
 
 
 def norms_by_arity(arities: Sequence[int], relation_dim: int, settings: TensorModelSettings) -> nn.ModuleDict:
     """:class:`Norms` for each arity, by its number as text."""
-    return nn.ModuleDict({str(arity): Norms(relation_dim, settings) for arity in arities})
+    return nn.ModuleDict({str(arity): Norms(arity, relation_dim, settings) for arity in arities})
 
 
 def embedding(n: int, dim: int, scale: float, generator: torch.Generator | None, sparse: bool = False) -> nn.Embedding:

@@ -20,6 +20,8 @@ from getd.models.settings import TensorModelSettings
 class NCPSettings(TensorModelSettings):
     """Settings of ``[model]`` with ``name = "n-cp"``."""
 
+    norms_by_position: bool = True  # as each position has a table of its own
+
 
 class NCP(DotProductModel):
     """The sum of products of embeddings; facts of all arities share the tables of their positions."""
@@ -47,16 +49,16 @@ class NCP(DotProductModel):
         given = [j for j in range(n) if j != position]
         q = norms.relation(self.relation(relation))  # (b, d)
         if given:
-            q = q * norms.entity(self._vectors(entities, given)).prod(dim=1)
-        query: Tensor = norms.query(q)
+            q = q * norms.entity(self._vectors(entities, given), given).prod(dim=1)
+        query: Tensor = norms.query(q.unsqueeze(1), [position]).squeeze(1)
         return query
 
     def queries(self, relation: Tensor, entities: Tensor) -> Tensor:
         n, norms = self._arity(entities)
         r = norms.relation(self.relation(relation))  # (b, d)
-        e = norms.entity(self._vectors(entities, range(n)))  # (b, n, d)
+        e = norms.entity(self._vectors(entities, range(n)), range(n))  # (b, n, d)
         q = cp_environments([r, *e.unbind(1)], range(1, n + 1))
-        queries: Tensor = norms.query(torch.stack(q, dim=1))
+        queries: Tensor = norms.query(torch.stack(q, dim=1), range(n))
         return queries
 
     def candidates(self, position: int) -> Tensor:
@@ -65,7 +67,8 @@ class NCP(DotProductModel):
 
     def relation_query(self, entities: Tensor) -> Tensor:
         n, norms = self._arity(entities)
-        query: Tensor = norms.relation_query(norms.entity(self._vectors(entities, range(n))).prod(dim=1))
+        e = norms.entity(self._vectors(entities, range(n)), range(n))
+        query: Tensor = norms.relation_query(e.prod(dim=1))
         return query
 
     def relation_candidates(self) -> Tensor:

@@ -60,17 +60,20 @@ class RAM(DotProductModel):
     def query(self, relation: Tensor, entities: Tensor, position: int) -> Tensor:
         n, norms = self._arity(entities)
         given = [j for j in range(n) if j != position]
-        e = norms.entity(self.entity(entities[:, given]))  # (b, n - 1, m d)
+        e = norms.entity(self.entity(entities[:, given]), given)  # (b, n - 1, m d)
         vectors: list[Tensor | None] = [None] * n
         for place, j in enumerate(given):
             vectors[j] = e[:, place]
-        query: Tensor = norms.query(self._queries(relation, vectors, [position], norms)[0])
+        q = torch.stack(self._queries(relation, vectors, [position], norms), dim=1)
+        query: Tensor = norms.query(q, [position]).squeeze(1)
         return query
 
     def queries(self, relation: Tensor, entities: Tensor) -> Tensor:
         n, norms = self._arity(entities)
-        e = norms.entity(self.entity(entities))  # (b, n, m d)
-        queries: Tensor = norms.query(torch.stack(self._queries(relation, e.unbind(1), range(n), norms), dim=1))
+        e = norms.entity(self.entity(entities), range(n))  # (b, n, m d)
+        queries: Tensor = norms.query(
+            torch.stack(self._queries(relation, e.unbind(1), range(n), norms), dim=1), range(n)
+        )
         return queries
 
     def candidates(self, position: int) -> Tensor:

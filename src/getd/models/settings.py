@@ -23,6 +23,7 @@ class TensorModelSettings(ModelSettings):
 
     entity_dim: PositiveInt = 25
     batch_norm: bool = True  # on relations, given entities and queries; off: the bare multilinear form
+    norms_by_position: bool = False  # batch norm of its own for each; not with reciprocal
     entity_dropout: Dropout = 0.0  # on the given entities
     relation_dropout: Dropout = 0.0
     query_dropout: Dropout = 0.0

@@ -58,33 +58,34 @@ class TuckerModel(DotProductModel):
     def query(self, relation: Tensor, entities: Tensor, position: int) -> Tensor:
         n, norms = self._arity(entities)
         given = [j for j in range(n) if j != position]
-        e = norms.entity(self.entity(entities[:, given]))  # (b, n - 1, d_e)
+        e = norms.entity(self.entity(entities[:, given]), given)  # (b, n - 1, d_e)
         vectors: list[Tensor | None] = [norms.relation(self.relation(relation)), *[None] * n]
         for place, j in enumerate(given):
             vectors[j + 1] = e[:, place]
-        query: Tensor = norms.query(self.environments(n, relation, vectors, [position + 1])[0])
+        q = torch.stack(self.environments(n, relation, vectors, [position + 1]), dim=1)  # (b, 1, d_e)
+        query: Tensor = norms.query(q, [position]).squeeze(1)
         return query
 
     def queries(self, relation: Tensor, entities: Tensor) -> Tensor:
         n, norms = self._arity(entities)
         r = norms.relation(self.relation(relation))  # (b, d_r)
-        e = norms.entity(self.entity(entities))  # (b, n, d_e)
+        e = norms.entity(self.entity(entities), range(n))  # (b, n, d_e)
         q = torch.stack(self.environments(n, relation, [r, *e.unbind(1)], range(1, n + 1)), dim=1)  # (b, n, d_e)
-        queries: Tensor = norms.query(q)
+        queries: Tensor = norms.query(q, range(n))
         return queries
 
     def all_queries(self, relation: Tensor, entities: Tensor) -> tuple[Tensor, Tensor]:
         n, norms = self._arity(entities)
-        r, e = norms.relation(self.relation(relation)), norms.entity(self.entity(entities))
+        r, e = norms.relation(self.relation(relation)), norms.entity(self.entity(entities), range(n))
         first, *others = self.environments(n, relation, [r, *e.unbind(1)], range(n + 1))
-        return norms.query(torch.stack(others, dim=1)), norms.relation_query(first)
+        return norms.query(torch.stack(others, dim=1), range(n)), norms.relation_query(first)
 
     def candidates(self, position: int) -> Tensor:
         return self.entity.weight
 
     def relation_query(self, entities: Tensor) -> Tensor:
         n, norms = self._arity(entities)
-        e = norms.entity(self.entity(entities))
+        e = norms.entity(self.entity(entities), range(n))
         query: Tensor = norms.relation_query(self.environments(n, None, [None, *e.unbind(1)], [0])[0])
         return query
 
