@@ -22,6 +22,7 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from getd.training.train import Watch
+    from getd.tuning.study import TuningWatch
 
 
 class PlainConsole(Console):
@@ -99,6 +100,51 @@ def training_progress(quiet: bool, epochs: int) -> Iterator[Watch]:
                 print(f"epoch {epoch.epoch}{last}", file=sys.stderr, flush=True)
 
         yield Watch(on_batch, on_epoch)
+
+
+@contextmanager
+def tuning_progress(quiet: bool, trials: int) -> Iterator[tuple[TuningWatch, Watch]]:
+    """Trials, the best so far, and where the one under way is: live bars on a terminal, else a line per trial."""
+    from getd.training.train import Epoch, Watch
+    from getd.tuning.study import Trial, TuningWatch
+
+    is_live = sys.stderr.isatty() and not quiet
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), disable=not is_live) as bars:
+        of_trials = bars.add_task(f"0 of {trials} trials", total=trials)
+        of_epochs = bars.add_task("", total=None)
+
+        def training(what: str, epochs: int | None) -> Watch:
+            last = ""
+
+            def on_batch(epoch: int, done: int, total: int) -> None:
+                whole = None if epochs is None else epochs * total
+                bars.update(
+                    of_epochs,
+                    description=f"{what}, epoch {epoch}{last}",
+                    completed=(epoch - 1) * total + done,
+                    total=whole,
+                )
+
+            def on_epoch(epoch: Epoch) -> None:
+                nonlocal last
+                last = "" if epoch.valid_mrr is None else f"  valid MRR {epoch.valid_mrr:.4f}"
+
+            return Watch(on_batch, on_epoch)
+
+        def on_trial(trial: Trial, best: Trial | None, finished: int) -> None:
+            top = f"best {best.mrr:.4f} (trial {best.number})" if best else "none finished yet"
+            bars.update(of_trials, description=f"{finished} of {trials} trials, {top}", completed=finished)
+            if not quiet and not is_live:
+                mrr = "–" if trial.mrr is None else f"{trial.mrr:.4f}"
+                reason = f": {trial.about['reason']}" if "reason" in trial.about else ""
+                line = f"trial {trial.number}  {trial.state}  valid MRR {mrr}  {len(trial.curve)} epochs{reason}; {top}"
+                print(f"{line}, {finished} of {trials}", file=sys.stderr, flush=True)
+
+        yield (
+            TuningWatch(on_trial, lambda number, epochs: training(f"trial {number}", epochs)),
+            training("training the best settings", None),
+        )
 
 
 @contextmanager

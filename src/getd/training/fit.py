@@ -40,6 +40,7 @@ def train(
     resume: bool = False,
     overwrite: bool = False,
     watch: Watch | None = None,
+    ask_test: bool = True,
     **training: Any,
 ) -> Run:
     """Train a model on a knowledge base and leave a run folder.
@@ -56,6 +57,8 @@ def train(
         Go on with the run that is there, bit for bit as if it had not stopped.
     overwrite
         Start anew where there is a run.
+    ask_test
+        Whether the finished model is evaluated on test (once), where there is one.
     training
         Settings of ``[training]``, over those of the config.
     """
@@ -72,13 +75,13 @@ def train(
         if kb.entities != (before := folder.read_knowledge_base()).entities or kb.relations != before.relations:
             raise RunError(f"{folder.path} was trained on other data than {kb.name}")
         folder.write_config(tables)
-        return _finish(kb, folder, tables, watch)
+        return _finish(kb, folder, tables, watch, ask_test)
     kb.split("train")
     _device(build(TrainSettings, tables["training"]))
     with torch.device("meta"):  # sizes that do not fit are refused before anything is written
         build_model(tables["model"], sizes(kb))
     _begin(kb, folder, tables)
-    return _finish(kb, folder, tables, watch)
+    return _finish(kb, folder, tables, watch, ask_test)
 
 
 def full_config(config: Mapping[str, Any], model: str | None, training: Mapping[str, Any]) -> dict[str, Any]:
@@ -149,28 +152,32 @@ def _same_settings(
     return full_config({**before, **merged}, None, {})
 
 
-def _finish(kb: KnowledgeBase, folder: RunFolder, tables: Mapping[str, Any], watch: Watch) -> Run:
+@contextmanager
+def trainer_of(kb: KnowledgeBase, tables: Mapping[str, Any], model_sizes: Mapping[str, Any]) -> Iterator[Trainer]:
+    """A trainer that has not begun, its threads and its random numbers; ``tables`` are those of a full config."""
     settings = build(TrainSettings, tables["training"])
     with _arithmetic(settings.threads), torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
-        model = build_model(
-            tables["model"], folder.read_json("model.json"), torch.Generator().manual_seed(settings.seed)
-        )
+        model = build_model(tables["model"], model_sizes, torch.Generator().manual_seed(settings.seed))
         device = _device(settings)
         model.to(device)
         regime = REGIMES[settings.regime](kb.split("train"), kb.known("train"), kb.n_entities, settings, device)
-        trainer = Trainer(model, regime, _validation(kb, settings), settings)
+        yield Trainer(model, regime, _validation(kb, settings), settings)
+
+
+def _finish(kb: KnowledgeBase, folder: RunFolder, tables: Mapping[str, Any], watch: Watch, ask_test: bool) -> Run:
+    with trainer_of(kb, tables, folder.read_json("model.json")) as trainer:
         if folder.checkpoint.exists():
             trainer.resume(folder.checkpoint)
         folder.cut_history(trainer.progress.epoch - 1)
         try:
-            with _interrupts() as interrupted:
+            with interrupts() as interrupted:
                 trainer.train(folder.checkpoint, _watch(folder, watch, interrupted))
         except Interrupted:
             raise Interrupted(f"go on with: getd train --resume --out {folder.path}") from None
-    folder.write_weights(model.state_dict())
-    run = open_run(folder.path)
-    if "test" in kb.splits:  # the one time
+    folder.write_weights(trainer.model.state_dict())
+    run, settings = open_run(folder.path), trainer.settings
+    if ask_test and "test" in kb.splits:  # the one time
         progress = trainer.progress
         chosen = {"best_epoch": progress.best_epoch, "valid_mrr": progress.best_mrr} if progress.best_epoch else {}
         folder.write_json(
@@ -197,7 +204,7 @@ def _watch(folder: RunFolder, watch: Watch, interrupted: threading.Event) -> Wat
 
 
 @contextmanager
-def _interrupts() -> Iterator[threading.Event]:
+def interrupts() -> Iterator[threading.Event]:
     """SIGINT and SIGTERM end the training after the batch under way; a second one ends it at once."""
     event = threading.Event()
     if threading.current_thread() is not threading.main_thread():

@@ -1,0 +1,101 @@
+"""Search spaces: which settings are tried, and from where to where, as TOML.
+
+A table for each setting, ``[training.learning_rate]``, holds either ``low`` and ``high`` (both whole: whole numbers are
+tried), perhaps with ``log = true``, or ``choices``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from getd.errors import ConfigError, nearest
+from getd.settings import Settings, build, override, read_toml
+from getd.training.fit import full_config
+
+SPACES = ("paper", "wide")
+Value = bool | int | float | str
+
+
+class Range(Settings):
+    """Numbers between two bounds, both included."""
+
+    low: int | float
+    high: int | float
+    log: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        return isinstance(self.low, int) and isinstance(self.high, int)
+
+    def ends(self) -> list[Value]:
+        """The values to check."""
+        return [self.low, self.high]
+
+
+class Choices(Settings):
+    """One of a few values."""
+
+    choices: tuple[Value, ...]
+
+    def ends(self) -> list[Value]:
+        """The values to check."""
+        return list(self.choices)
+
+
+Space = dict[str, Range | Choices]  # by section.key
+
+
+def read_space(name: str, config: Mapping[str, Any], model: str | None = None) -> Space:
+    """The space of that name, without what the model has not; or that of a file, every setting of which must fit."""
+    if name in SPACES:
+        tables = read_toml(Path(str(files("getd.tuning") / "spaces" / f"{name}.toml")))
+    elif Path(name).exists():
+        tables = read_toml(Path(name))
+    else:
+        raise ConfigError(f"no space or file {name!r}{nearest(name, SPACES)} (there are {', '.join(SPACES)})")
+    checked = full_config(config, model, {})
+    space: Space = {}
+    for section, keys in tables.items():
+        if section not in ("model", "training") or not all(isinstance(value, dict) for value in keys.values()):
+            raise ConfigError(f"{name}: expected tables [model.KEY] and [training.KEY], found {section!r}")
+        for key, values in keys.items():
+            if key in checked[section] and key != "name":
+                space[f"{section}.{key}"] = _dimension(f"{name}: {section}.{key}", values)
+            elif name not in SPACES:
+                raise ConfigError(f"{name}: no setting {section}.{key}{nearest(key, list(checked[section]))}")
+    _check(space, config, model)
+    return space
+
+
+def apply(config: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The config with these values, ``{"training.decay": 0.9}``, in it."""
+    result = override(config, [])
+    for name, value in values.items():
+        section, _, key = name.partition(".")
+        result.setdefault(section, {})[key] = value
+    return result
+
+
+def _dimension(place: str, values: Mapping[str, Any]) -> Range | Choices:
+    if "choices" in values:
+        found = build(Choices, values, place)
+        if not found.choices:
+            raise ConfigError(f"{place}: expected choices, found none")
+        return found
+    span = build(Range, values, place)
+    if not (math.isfinite(span.low) and math.isfinite(span.high) and span.low <= span.high):
+        raise ConfigError(f"{place}: expected low ≤ high, found {span.low} and {span.high}")
+    if span.log and span.low <= 0:
+        raise ConfigError(f"{place}: expected low > 0 with log = true, found {span.low}")
+    return span
+
+
+def _check(space: Space, config: Mapping[str, Any], model: str | None) -> None:
+    """Every end of every setting must be one that training accepts."""
+    for name, dimension in space.items():
+        for value in dimension.ends():
+            full_config(apply(config, {name: value}), model, {})

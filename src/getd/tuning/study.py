@@ -1,0 +1,311 @@
+"""A study: trials of settings, each trained and judged on validation, shared by any number of processes.
+
+The storage decides who works together: a SQLite file, a journal file or a database server. A process that dies loses
+the trial it was at, which is tried again by whoever comes next.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal
+
+import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.storages.journal import JournalFileBackend
+from optuna.trial import FrozenTrial, TrialState
+
+from getd.errors import ConfigError, GetdError, NonFiniteScores, ShapeError
+from getd.facts.knowledge_base import KnowledgeBase
+from getd.training.fit import full_config, interrupts, sizes, trainer_of
+from getd.training.train import Epoch, Watch
+from getd.tuning.space import Choices, Range, Space, apply
+
+Pruning = Literal["median", "hyperband", "none"]
+SIGN_OF_LIFE, LOST = 20.0, 600.0  # seconds between signs of life; without one for so long a trial elsewhere is lost
+FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What one trial tried and found."""
+
+    number: int
+    state: str  # complete, pruned, running, lost
+    values: Mapping[str, Any]  # by section.key
+    mrr: float | None  # the best on validation; of a pruned trial, up to there
+    curve: Mapping[int, float] = field(default_factory=dict)  # validation MRR by epoch
+    about: Mapping[str, Any] = field(default_factory=dict)  # best_epoch, seconds, reason
+
+
+@dataclass(frozen=True)
+class TuningWatch:
+    """How a study talks to the outside."""
+
+    on_trial: Callable[[Trial, Trial | None, int], None] = lambda trial, best, finished: None
+    training: Callable[[int, int], Watch] = lambda number, epochs: Watch()
+
+
+class Study:
+    """Trials of one model on one knowledge base over one space."""
+
+    def __init__(
+        self, storage: str, name: str, data: str, config: Mapping[str, Any], space: Space, pruning: Pruning, seed: int
+    ) -> None:
+        tables = full_config(config, None, {})
+        self.config, self.space, self.epochs, self.seed = dict(config), space, tables["training"]["epochs"], seed
+        told = {
+            "data": data,
+            "config": {section: tables[section] for section in ("model", "training")},
+            "space": {key: dimension.model_dump() for key, dimension in space.items()},
+        }
+        self._told = json.loads(json.dumps(told))  # as the storage gives it back
+        self._study = _patiently(lambda: self._open(storage, name, pruning))
+
+    def _open(self, storage: str, name: str, pruning: Pruning) -> optuna.Study:
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        study = optuna.create_study(
+            storage=_storage(storage),
+            sampler=_SeededByTrial(self.seed),
+            pruner=_pruner(pruning, self.epochs),
+            study_name=name,
+            direction="maximize",
+            load_if_exists=True,
+        )
+        before = study.user_attrs
+        for key, value in self._told.items():
+            if key not in before:
+                study.set_user_attr(key, value)
+            elif before[key] != value:
+                raise ConfigError(f"the study {name} of {storage} was begun with another {key}; name another study")
+        return study
+
+    def run(self, kb: KnowledgeBase, trials: int, watch: TuningWatch | None = None) -> None:
+        """Try settings until so many trials have finished, together with whoever else works on this study."""
+        kb, watch = without_test(kb), watch or TuningWatch()
+        kb.split("valid")
+        while True:
+            self._rescue()
+            found = self._study.get_trials(deepcopy=False)
+            finished = sum(trial.state in FINISHED for trial in found)
+            running = sum(trial.state == TrialState.RUNNING for trial in found)
+            if finished >= trials:
+                return
+            if finished + running >= trials:
+                time.sleep(0.2)  # the last ones are under way elsewhere
+                continue
+            self._one(kb, trials, watch)
+
+    def trials(self) -> list[Trial]:
+        """All trials so far."""
+        return [_plain(trial) for trial in self._study.get_trials(deepcopy=False) if trial.state != TrialState.WAITING]
+
+    def best(self) -> Trial | None:
+        """The trial with the highest validation MRR that was trained to its end."""
+        done = [trial for trial in self.trials() if trial.state == "complete"]
+        return max(done, key=lambda trial: (trial.mrr or 0.0, -trial.number), default=None)
+
+    def best_config(self) -> dict[str, Any]:
+        """The config of the best trial."""
+        best = self.best()
+        if best is None:
+            raise GetdError("no trial of this study has finished")
+        return apply(self.config, best.values)
+
+    def importances(self) -> dict[str, float]:
+        """How much each setting matters for being among the best tenth; empty where trials are too few to tell."""
+        done = [trial for trial in self.trials() if trial.state == "complete"]
+        if len(done) < 5 or len({trial.mrr for trial in done}) < 2:
+            return {}
+        evaluator = optuna.importance.PedAnovaImportanceEvaluator(target_quantile=0.25, evaluate_on_local=False)
+        return dict(optuna.importance.get_param_importances(self._study, evaluator=evaluator))
+
+    def note(self, key: str, value: Any = None) -> Any:
+        """Keep something with the study, or give back what was kept."""
+        if value is not None:
+            self._study.set_user_attr(key, value)
+        return self._study.user_attrs.get(key)
+
+    def _one(self, kb: KnowledgeBase, trials: int, watch: TuningWatch) -> None:
+        trial = self._study.ask({name: _distribution(dimension) for name, dimension in self.space.items()})
+        trial.set_user_attr("worker", worker())
+        wanted = [
+            t.number for t in self._study.get_trials(deepcopy=False) if t.state in (*FINISHED, TrialState.RUNNING)
+        ]
+        if trial.number in wanted[trials:]:  # somebody else was quicker with the last one
+            self._study.tell(trial, state=TrialState.FAIL)
+            return
+        start, tables = time.perf_counter(), full_config(apply(self.config, trial.params), None, {})
+        try:
+            state = self._train(kb, tables, trial, watch.training(trial.number, self.epochs))
+        except KeyboardInterrupt:
+            self._lose(trial.number)
+            raise
+        trial.set_user_attr("seconds", round(time.perf_counter() - start, 1))
+        reported = self._study.get_trials(deepcopy=False)[trial.number].intermediate_values
+        if state == TrialState.COMPLETE:
+            self._study.tell(trial, max(reported.values()))
+        else:
+            self._study.tell(trial, state=state)
+        found = self.trials()
+        finished = sum(other.state in ("complete", "pruned") for other in found)
+        watch.on_trial(next(other for other in found if other.number == trial.number), self.best(), finished)
+
+    def _train(self, kb: KnowledgeBase, tables: Mapping[str, Any], trial: optuna.Trial, watch: Watch) -> TrialState:
+        last_sign = time.monotonic()
+
+        def on_batch(epoch: int, done: int, total: int) -> None:
+            nonlocal last_sign
+            if time.monotonic() - last_sign > SIGN_OF_LIFE:
+                trial.set_user_attr("worker", worker())
+                last_sign = time.monotonic()
+            watch.on_batch(epoch, done, total)
+
+        def on_epoch(epoch: Epoch) -> None:
+            watch.on_epoch(epoch)
+            if epoch.valid_mrr is not None:
+                trial.report(epoch.valid_mrr, epoch.epoch)
+                if epoch.epoch < self.epochs and trial.should_prune():
+                    raise optuna.TrialPruned
+
+        try:
+            with trainer_of(kb, tables, sizes(kb)) as trainer, interrupts() as interrupted:
+                should_stop = lambda: interrupted.is_set() or watch.should_stop()  # noqa: E731
+                trainer.train(watch=Watch(on_batch, on_epoch, should_stop))
+        except optuna.TrialPruned:
+            return TrialState.PRUNED
+        except (NonFiniteScores, ShapeError, MemoryError) as error:  # settings that lead nowhere
+            trial.set_user_attr("reason", str(error) or "out of memory")
+            return TrialState.PRUNED
+        trial.set_user_attr("best_epoch", trainer.progress.best_epoch)
+        return TrialState.COMPLETE
+
+    def _rescue(self) -> None:
+        """Trials whose process is gone are lost, and their settings tried again."""
+        for trial in self._study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
+            if is_gone(
+                trial.user_attrs.get("worker"), trial.datetime_start.timestamp() if trial.datetime_start else 0.0
+            ):
+                self._lose(trial.number)
+
+    def _lose(self, number: int) -> None:
+        trial = self._study.tell(number, state=TrialState.FAIL, skip_if_finished=True)
+        if trial.params:
+            self._study.enqueue_trial(trial.params)
+
+
+def without_test(kb: KnowledgeBase) -> KnowledgeBase:
+    """The knowledge base as it would be if nobody had written a test split: it filters nothing either."""
+    return replace(kb, splits=MappingProxyType({split: kb.splits[split] for split in kb.splits if split != "test"}))
+
+
+def worker() -> dict[str, Any]:
+    """Who works, and a sign of life."""
+    return {"host": socket.gethostname(), "process": os.getpid(), "seen": time.time()}
+
+
+def is_gone(sign: Mapping[str, Any] | None, since: float = 0.0) -> bool:
+    """Whether a worker has died: its process, where that can be seen; else it has shown no sign of life for long."""
+    if sign is None:
+        return time.time() - since > LOST
+    if sign["host"] == socket.gethostname():
+        try:
+            os.kill(sign["process"], 0)
+        except ProcessLookupError:
+            return True
+        except PermissionError:
+            return False
+        return False
+    return bool(time.time() - sign["seen"] > LOST)
+
+
+class _SeededByTrial(optuna.samplers.BaseSampler):
+    """TPE whose random numbers depend on the trial, not on who asks: processes differ, and going on changes nothing."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed, self._sampler = seed, optuna.samplers.TPESampler(constant_liar=True)
+
+    def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        self._sampler = optuna.samplers.TPESampler(seed=self._seed + 7919 * trial.number, constant_liar=True)
+
+    def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        return self._sampler.infer_relative_search_space(study, trial)
+
+    def sample_relative(
+        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        return self._sampler.sample_relative(study, trial, search_space)
+
+    def sample_independent(
+        self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        return self._sampler.sample_independent(study, trial, param_name, param_distribution)
+
+
+def _storage(storage: str) -> optuna.storages.BaseStorage:
+    """A database by its address, or a file: ``.db`` is SQLite, ``.journal`` a journal."""
+    if "://" in storage:
+        try:
+            return optuna.storages.RDBStorage(storage)
+        except ImportError:
+            raise ConfigError(f"no driver for {storage.split(':')[0]}: pip install 'getd[distributed]'") from None
+        except ValueError as error:
+            raise ConfigError(f"{storage}: {str(error).splitlines()[0]}") from None
+    path = Path(storage)
+    if path.suffix not in (".db", ".journal"):
+        raise ConfigError(f"expected a study FILE.db (SQLite) or FILE.journal, found {storage!r}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".journal":
+        return optuna.storages.JournalStorage(JournalFileBackend(str(path)))
+    if path.exists() and path.stat().st_size and not path.read_bytes()[:16].startswith(b"SQLite format 3"):
+        raise ConfigError(f"{path}: expected a SQLite file, found another")
+    return optuna.storages.RDBStorage(f"sqlite:///{path}", engine_kwargs={"connect_args": {"timeout": 120}})
+
+
+def _patiently(work: Callable[[], optuna.Study]) -> optuna.Study:
+    """Two processes that make the tables of one file at the same moment stand in each other's way; once."""
+    for wait in (0.2, 1.0):
+        try:
+            return work()
+        except GetdError:
+            raise
+        except Exception as error:
+            if "exists" not in str(error) and "locked" not in str(error):
+                raise
+            time.sleep(wait)
+    return work()
+
+
+def _pruner(pruning: Pruning, epochs: int) -> optuna.pruners.BasePruner:
+    if pruning == "median":
+        return optuna.pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=5)
+    if pruning == "hyperband":
+        return optuna.pruners.HyperbandPruner(min_resource=min(5, epochs), max_resource=epochs)
+    return optuna.pruners.NopPruner()
+
+
+def _distribution(dimension: Range | Choices) -> BaseDistribution:
+    if isinstance(dimension, Choices):
+        return CategoricalDistribution(dimension.choices)
+    if dimension.is_whole:
+        return IntDistribution(int(dimension.low), int(dimension.high), log=dimension.log)
+    return FloatDistribution(float(dimension.low), float(dimension.high), log=dimension.log)
+
+
+def _plain(trial: FrozenTrial) -> Trial:
+    names = {TrialState.COMPLETE: "complete", TrialState.PRUNED: "pruned", TrialState.RUNNING: "running"}
+    curve = dict(sorted(trial.intermediate_values.items()))
+    about = {key: value for key, value in trial.user_attrs.items() if key in ("best_epoch", "seconds", "reason")}
+    mrr = trial.value if trial.state == TrialState.COMPLETE else max(curve.values(), default=None)
+    return Trial(trial.number, names.get(trial.state, "lost"), dict(trial.params), mrr, curve, about)
+
+
+def counts(trials: Sequence[Trial]) -> dict[str, int]:
+    """How many trials there are of each state."""
+    return {state: sum(trial.state == state for trial in trials) for state in ("complete", "pruned", "running", "lost")}

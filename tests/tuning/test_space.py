@@ -1,0 +1,75 @@
+"""What may be searched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from getd.errors import ConfigError
+from getd.models.registry import MODELS
+from getd.tuning.space import SPACES, Choices, Range, apply, read_space
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("name", SPACES)
+def test_every_space_fits_every_model(name: str, model: str) -> None:
+    space = read_space(name, {}, model)
+    assert isinstance(space["training.learning_rate"], Range)
+    assert ("model.ring_ranks" in space) == (name == "wide" and model == "getd")
+
+
+def test_the_papers_space_is_the_papers() -> None:
+    assert read_space("paper", {}, "getd") == {
+        "training.learning_rate": Range(low=1e-4, high=1e-1, log=True),
+        "training.decay": Choices(choices=(0.9, 0.995, 1.0)),
+        "model.entity_dropout": Range(low=0.0, high=0.5),
+        "model.query_dropout": Range(low=0.0, high=0.5),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[training.decai]\nchoices = [1.0]", "no setting training.decai; did you mean 'decay'?"),
+        ("[modell.entity_dim]\nchoices = [1]", "expected tables [model.KEY] and [training.KEY], found 'modell'"),
+        ("[training]\ndecay = 1.0", "expected tables [model.KEY] and [training.KEY], found 'training'"),
+        ("[training.decay]\nchoices = []", "training.decay: expected choices, found none"),
+        ("[training.decay]\nlow = 1.0", "setting {path}: training.decay.high is missing"),
+        ("[training.decay]\nlow = 1.0\nhigh = 0.5", "training.decay: expected low ≤ high, found 1.0 and 0.5"),
+        (
+            "[training.n3]\nlow = 0.0\nhigh = 0.5\nlog = true",
+            "training.n3: expected low > 0 with log = true, found 0.0",
+        ),
+    ],
+)
+def test_a_mistake_in_a_space_is_one_line(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "space.toml"
+    path.write_text(text)
+    with pytest.raises(ConfigError) as found:
+        read_space(str(path), {}, "getd")
+    assert str(found.value) == (message.format(path=path) if "{path}" in message else f"{path}: {message}")
+
+
+def test_values_that_training_would_refuse_are_refused_before_it(tmp_path: Path) -> None:
+    path = tmp_path / "space.toml"
+    path.write_text("[training.decay]\nchoices = [0.9, 1.5]")
+    with pytest.raises(ConfigError, match=r"^training\.decay: input should be less than or equal to 1, found 1\.5$"):
+        read_space(str(path), {}, "getd")
+
+
+def test_a_mistyped_space_gets_the_nearest() -> None:
+    with pytest.raises(
+        ConfigError, match=r"^no space or file 'papr'; did you mean 'paper'\? \(there are paper, wide\)$"
+    ):
+        read_space("papr", {}, "getd")
+
+
+def test_values_go_into_a_config_and_leave_it_as_it_was() -> None:
+    config = {"data": "demo", "training": {"epochs": 2}}
+    assert apply(config, {"training.decay": 0.9, "model.ring_ranks": 3}) == {
+        "data": "demo",
+        "training": {"epochs": 2, "decay": 0.9},
+        "model": {"ring_ranks": 3},
+    }
+    assert config == {"data": "demo", "training": {"epochs": 2}}

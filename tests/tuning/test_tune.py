@@ -1,0 +1,213 @@
+"""Studies: shared, killed, gone on with; chosen on validation alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+import getd
+from getd.errors import ConfigError, RunError
+from getd.facts.knowledge_base import KnowledgeBase
+from getd.runs.folder import RunFolder
+from getd.training.train import Interrupted, Watch
+from getd.tuning.page import write_page
+from getd.tuning.study import Study, Trial, TuningWatch, is_gone, worker
+from getd.tuning.tune import Tuned, tune
+
+SMALL = {"model": {"name": "n-cp", "entity_dim": 4}, "training": {"epochs": 3, "batch_size": 256, "threads": 1}}
+
+
+@pytest.fixture(scope="module")
+def kb() -> KnowledgeBase:
+    return getd.load("demo")
+
+
+@pytest.fixture
+def search(kb: KnowledgeBase, tmp_path: Path) -> Callable[..., Tuned]:
+    def search(trials: int, study: str = "study.db", given: KnowledgeBase = kb, **more: Any) -> Tuned:
+        more = {"config": SMALL, "out": tmp_path / "run"} | more
+        return tune(given, study=tmp_path / study, trials=trials, **more)
+
+    return search
+
+
+def tried(found: Tuned) -> list[tuple[dict[str, Any], float | None]]:
+    return [(dict(trial.values), trial.mrr) for trial in found.study.trials()]
+
+
+@pytest.mark.parametrize("study", ["study.db", "study.journal"])
+def test_the_best_trial_is_trained_again_and_test_is_not_asked(search: Callable[..., Tuned], study: str) -> None:
+    found = search(4, study)
+    trials = found.study.trials()
+    assert [trial.state for trial in trials] == ["complete"] * 4
+    assert found.best.mrr == max(trial.mrr for trial in trials)
+    assert all(trial.mrr == max(trial.curve.values()) for trial in trials)
+    assert len({trial.values["model.entity_dropout"] / trial.values["model.query_dropout"] for trial in trials}) == 4
+    assert found.run is not None
+    config = found.run.folder.read_config()
+    assert {name: config[name.split(".")[0]][name.split(".")[1]] for name in found.best.values} == found.best.values
+    assert not (found.run.path / "report.json").exists()
+    assert found.run.evaluate("test").mrr > 0
+
+
+def test_a_study_that_goes_on_tries_what_it_would_have_tried(search: Callable[..., Tuned], tmp_path: Path) -> None:
+    search(2)
+    second = search(5)
+    whole = search(5, "other.db", out=tmp_path / "other")
+    assert tried(second) == tried(whole)
+    again = search(5)
+    assert tried(again) == tried(whole)
+    assert (again.run.path, again.best.number) == (second.run.path, second.best.number)
+
+
+def test_what_stands_in_test_plays_no_part(search: Callable[..., Tuned], kb: KnowledgeBase, tmp_path: Path) -> None:
+    other = replace(kb, splits=MappingProxyType(dict(kb.splits) | {"test": kb.splits["train"]}))
+    assert tried(search(2)) == tried(search(2, "other.db", other, out=tmp_path / "other"))
+
+
+def test_settings_that_lead_nowhere_are_pruned(search: Callable[..., Tuned], tmp_path: Path) -> None:
+    (tmp_path / "space.toml").write_text("[training.learning_rate]\nchoices = [1e38, 0.01]")
+    found = search(5, space=str(tmp_path / "space.toml"))
+    states = {trial.values["training.learning_rate"]: trial.state for trial in found.study.trials()}
+    assert states == {1e38: "pruned", 0.01: "complete"}
+    reasons = {trial.about["reason"] for trial in found.study.trials() if trial.state == "pruned"}
+    assert all("learning_rate" in reason for reason in reasons)
+
+
+def test_nothing_but_pruned_trials_is_an_error(search: Callable[..., Tuned], tmp_path: Path) -> None:
+    (tmp_path / "space.toml").write_text("[training.learning_rate]\nchoices = [1e38]")
+    with pytest.raises(RunError, match="every trial of this study was pruned or lost"):
+        search(1, space=str(tmp_path / "space.toml"))
+
+
+@pytest.mark.parametrize("pruning", ["median", "hyperband"])
+def test_poor_trials_end_early(search: Callable[..., Tuned], tmp_path: Path, pruning: str) -> None:
+    (tmp_path / "space.toml").write_text("[training.learning_rate]\nchoices = [0.02, 1e-6]")
+    config = SMALL | {"training": SMALL["training"] | {"epochs": 12}}
+    found = search(14, space=str(tmp_path / "space.toml"), config=config, pruning=pruning)
+    trials = found.study.trials()
+    assert found.best.values["training.learning_rate"] == 0.02
+    pruned = [trial for trial in trials if trial.state == "pruned"]
+    assert pruned
+    assert all(len(trial.curve) < 12 for trial in pruned)
+
+
+def test_an_interrupted_trial_is_tried_again(search: Callable[..., Tuned], tmp_path: Path) -> None:
+    stop = TuningWatch(training=lambda number, epochs: Watch(should_stop=lambda: number == 1))
+    with pytest.raises(Interrupted):
+        search(3, watch=stop)
+    found = search(3)
+    states = [trial.state for trial in found.study.trials()]
+    assert states == ["complete", "lost", "complete", "complete"]
+    assert found.study.trials()[1].values == found.study.trials()[2].values
+
+
+def test_another_space_or_model_is_another_study(search: Callable[..., Tuned], tmp_path: Path) -> None:
+    search(1)
+    with pytest.raises(ConfigError, match="was begun with another space; name another study"):
+        search(2, space="wide")
+    with pytest.raises(ConfigError, match="was begun with another config; name another study"):
+        search(2, config={**SMALL, "training": {**SMALL["training"], "epochs": 4}})
+
+
+def test_a_run_that_is_not_of_the_study_stays(search: Callable[..., Tuned], tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "thesis.txt").write_text("years of work")
+    with pytest.raises(RunError, match="is there and not of this study"):
+        search(1)
+    assert (tmp_path / "run" / "thesis.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("study", "message"),
+    [("study.txt", "expected a study FILE.db"), ("broken.db", "expected a SQLite file, found another")],
+)
+def test_files_that_are_no_study(search: Callable[..., Tuned], tmp_path: Path, study: str, message: str) -> None:
+    (tmp_path / "broken.db").write_text("award\tJordan\tBulls\n")
+    with pytest.raises(ConfigError, match=message):
+        search(1, study)
+
+
+def test_two_processes_share_a_study_and_a_kill_loses_one_trial(tmp_path: Path) -> None:
+    settings = ["model.entity_dim=25", "training.epochs=12", "training.threads=1"]
+    command = [sys.executable, "-m", "getd", "tune", "demo", "--model", "n-cp", "--trials", "8", "--quiet", "--json"]
+    command += ["--study", str(tmp_path / "s.db"), "--out", str(tmp_path / "run"), "--pruning", "none"]
+    command += [part for setting in settings for part in ("--set", setting)]
+    first, second = (subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2))
+    study = wait_for_study(tmp_path / "s.db", first.pid)
+    os.kill(first.pid, signal.SIGKILL)
+    first.communicate()
+    told, _ = second.communicate(timeout=200)
+    assert second.returncode == 0
+    found = json.loads(told)
+    assert found["trials"] == {"complete": 8, "pruned": 0, "running": 0, "lost": 1}
+    trials = study.trials()
+    lost = next(trial for trial in trials if trial.state == "lost")
+    assert lost.values in [trial.values for trial in trials if trial.state == "complete"]
+    assert RunFolder(tmp_path / "run").is_finished()
+
+
+def wait_for_study(path: Path, process: int) -> Study:
+    """The study, as soon as this process has finished a trial and is at another."""
+    config = {"model": {"name": "n-cp", "entity_dim": 25}, "training": {"epochs": 12, "threads": 1}}
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        time.sleep(0.1)
+        if path.exists() and path.stat().st_size > 0:
+            from getd.tuning.space import read_space
+
+            study = Study(str(path), "demo-n-cp", "demo", config, read_space("paper", config), "none", 0)
+            running = [t for t in study._study.get_trials(deepcopy=False) if t.state.name == "RUNNING"]
+            if any(t.user_attrs.get("worker", {}).get("process") == process and t.intermediate_values for t in running):
+                return study
+    raise AssertionError("no trial began")
+
+
+def test_a_worker_is_gone_when_its_process_is() -> None:
+    done = subprocess.Popen([sys.executable, "-c", ""])
+    done.wait()
+    assert not is_gone(worker())
+    assert is_gone(worker() | {"process": done.pid})
+    assert not is_gone(worker() | {"host": "elsewhere"})
+    assert is_gone(worker() | {"host": "elsewhere", "seen": time.time() - 3600})
+
+
+def test_the_page_needs_nothing_else(search: Callable[..., Tuned], tmp_path: Path) -> None:
+    found = search(6)
+    text = write_page(found.study, tmp_path / "study.html").read_text(encoding="utf-8")
+    assert text.count("<svg") == 4
+    assert "<script" not in text
+    assert 'src="' not in text
+    assert f"Best: {found.best.mrr:.4f}" in text
+    assert text.count("<tr class=") == 6
+
+
+def test_a_page_before_anything_has_finished(kb: KnowledgeBase, tmp_path: Path) -> None:
+    from getd.tuning.space import read_space
+
+    study = Study(str(tmp_path / "s.db"), "s", "demo", SMALL, read_space("paper", SMALL), "median", 0)
+    assert "none yet" in write_page(study, tmp_path / "study.html").read_text(encoding="utf-8")
+    assert study.best() is None
+
+
+def test_trials_are_told_of_as_they_end(search: Callable[..., Tuned]) -> None:
+    told: list[tuple[int, int, int]] = []
+
+    def on_trial(trial: Trial, best: Trial | None, finished: int) -> None:
+        assert best is not None
+        told.append((trial.number, best.number, finished))
+
+    found = search(3, watch=TuningWatch(on_trial))
+    assert [(number, finished) for number, _, finished in told] == [(0, 1), (1, 2), (2, 3)]
+    assert told[-1][1] == found.best.number
