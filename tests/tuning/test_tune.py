@@ -22,10 +22,11 @@ from getd.facts.knowledge_base import KnowledgeBase
 from getd.runs.folder import RunFolder
 from getd.training.train import Interrupted, Watch
 from getd.tuning.page import write_page
+from getd.tuning.space import read_space
 from getd.tuning.study import Study, Trial, TuningWatch, is_gone, worker
 from getd.tuning.tune import Tuned, tune
 
-SMALL = {"model": {"name": "n-cp", "entity_dim": 4}, "training": {"epochs": 3, "batch_size": 256, "threads": 1}}
+SMALL = {"model": {"name": "n-cp", "entity_dim": 4}, "training": {"epochs": 3, "batch_size": 1024, "threads": 1}}
 
 
 @pytest.fixture(scope="module")
@@ -94,13 +95,13 @@ def test_nothing_but_pruned_trials_is_an_error(search: Callable[..., Tuned], tmp
 @pytest.mark.parametrize("pruning", ["median", "hyperband"])
 def test_poor_trials_end_early(search: Callable[..., Tuned], tmp_path: Path, pruning: str) -> None:
     (tmp_path / "space.toml").write_text("[training.learning_rate]\nchoices = [0.02, 1e-6]")
-    config = SMALL | {"training": SMALL["training"] | {"epochs": 12}}
-    found = search(14, space=str(tmp_path / "space.toml"), config=config, pruning=pruning)
+    config = SMALL | {"training": SMALL["training"] | {"epochs": 9}}
+    found = search(12, "s.journal", space=str(tmp_path / "space.toml"), config=config, pruning=pruning)
     trials = found.study.trials()
     assert found.best.values["training.learning_rate"] == 0.02
     pruned = [trial for trial in trials if trial.state == "pruned"]
     assert pruned
-    assert all(len(trial.curve) < 12 for trial in pruned)
+    assert all(len(trial.curve) < 9 for trial in pruned)
 
 
 def test_an_interrupted_trial_is_tried_again(search: Callable[..., Tuned], tmp_path: Path) -> None:
@@ -140,8 +141,8 @@ def test_files_that_are_no_study(search: Callable[..., Tuned], tmp_path: Path, s
 
 
 def test_two_processes_share_a_study_and_a_kill_loses_one_trial(tmp_path: Path) -> None:
-    settings = ["model.entity_dim=25", "training.epochs=12", "training.threads=1"]
-    command = [sys.executable, "-m", "getd", "tune", "demo", "--model", "n-cp", "--trials", "8", "--quiet", "--json"]
+    settings = ["model.entity_dim=25", "training.epochs=10", "training.threads=1"]
+    command = [sys.executable, "-m", "getd", "tune", "demo", "--model", "n-cp", "--trials", "5", "--quiet", "--json"]
     command += ["--study", str(tmp_path / "s.db"), "--out", str(tmp_path / "run"), "--pruning", "none"]
     command += [part for setting in settings for part in ("--set", setting)]
     first, second = (subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2))
@@ -151,7 +152,7 @@ def test_two_processes_share_a_study_and_a_kill_loses_one_trial(tmp_path: Path) 
     told, _ = second.communicate(timeout=200)
     assert second.returncode == 0
     found = json.loads(told)
-    assert found["trials"] == {"complete": 8, "pruned": 0, "running": 0, "lost": 1}
+    assert found["trials"] == {"complete": 5, "pruned": 0, "running": 0, "lost": 1}
     trials = study.trials()
     lost = next(trial for trial in trials if trial.state == "lost")
     assert lost.values in [trial.values for trial in trials if trial.state == "complete"]
@@ -160,13 +161,11 @@ def test_two_processes_share_a_study_and_a_kill_loses_one_trial(tmp_path: Path) 
 
 def wait_for_study(path: Path, process: int) -> Study:
     """The study, as soon as this process has finished a trial and is at another."""
-    config = {"model": {"name": "n-cp", "entity_dim": 25}, "training": {"epochs": 12, "threads": 1}}
+    config = {"model": {"name": "n-cp", "entity_dim": 25}, "training": {"epochs": 10, "threads": 1}}
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         time.sleep(0.1)
         if path.exists() and path.stat().st_size > 0:
-            from getd.tuning.space import read_space
-
             study = Study(str(path), "demo-n-cp", "demo", config, read_space("paper", config), "none", 0)
             running = [t for t in study._study.get_trials(deepcopy=False) if t.state.name == "RUNNING"]
             if any(t.user_attrs.get("worker", {}).get("process") == process and t.intermediate_values for t in running):
@@ -194,8 +193,6 @@ def test_the_page_needs_nothing_else(search: Callable[..., Tuned], tmp_path: Pat
 
 
 def test_a_page_before_anything_has_finished(kb: KnowledgeBase, tmp_path: Path) -> None:
-    from getd.tuning.space import read_space
-
     study = Study(str(tmp_path / "s.db"), "s", "demo", SMALL, read_space("paper", SMALL), "median", 0)
     assert "none yet" in write_page(study, tmp_path / "study.html").read_text(encoding="utf-8")
     assert study.best() is None
