@@ -449,7 +449,7 @@ def test_a_place_that_cannot_be_written(tmp_path: Path, getd: Getd) -> None:
         (
             ["inof"],
             'unknown command "inof". Did you mean "info"? Available commands: '
-            "demo, info, datasets, models, convert, train, evaluate, predict.",
+            "demo, info, datasets, models, convert, train, tune, remember, ...",
         ),
         (["info"], 'command "info" parameter DATA requires an argument.'),
         (["info", "demo", "--arty", "3"], "unknown option: --arty. Did you mean --arity?"),

@@ -24,6 +24,7 @@ def evaluate(
         Literal["realistic", "optimistic", "pessimistic"], Parameter(help="Which rank ties get.")
     ] = "realistic",
     sample: Annotated[int | None, Parameter(help="Only this many facts, drawn at random.")] = None,
+    memory: Annotated[bool, Parameter(help="With the memory of the run, where it has one.")] = True,
     json: Json = False,
 ) -> None:
     """Rank the answers of a split and report how good they are, beside two floors.
@@ -35,7 +36,7 @@ def evaluate(
     """
     from getd.prediction.run import open_run
 
-    found = open_run(run).evaluate(split, ties=ties, sample=sample).as_dict()
+    found = open_run(run, memory).evaluate(split, ties=ties, sample=sample).as_dict()
     if json:
         print_json(found)
         return

@@ -16,6 +16,7 @@ from getd.cli.evaluate import evaluate
 from getd.cli.info import info
 from getd.cli.models import models
 from getd.cli.predict import predict
+from getd.cli.remember import remember
 from getd.cli.train import train
 from getd.cli.tune import tune
 from getd.errors import GetdError
@@ -27,7 +28,7 @@ app = App(
     version_flags=["--version"],
     suppress_keyboard_interrupt=False,
 )
-for command in (demo, info, datasets, models, convert, train, tune, evaluate, predict):
+for command in (demo, info, datasets, models, convert, train, tune, remember, evaluate, predict):
     app.command(command)
 
 

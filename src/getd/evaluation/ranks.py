@@ -52,7 +52,7 @@ def rank_facts(
     A :class:`DotProductModel` makes the queries of a block of questions once and multiplies them with slices of its
     table, into one buffer: memory beyond the table does not depend on the number of entities.
     """
-    with _scoring(model) as device:
+    with scoring(model) as device:
         relation = torch.tensor(facts.relation, device=device)
         entities = torch.tensor(facts.entities, device=device)
         rows = _balanced_rows(len(facts), model.n_entities, chunk) if _is_dot_product(model) else LEAST_ROWS
@@ -73,7 +73,7 @@ def rank_relations(
     model: ScoringModel, facts: Facts, known: KnownAnswers, *, ties: Ties = "realistic", chunk: int = CHUNK
 ) -> Ranks:
     """Rank the relation of each fact among all relations but the other known answers; see :func:`rank_facts`."""
-    with _scoring(model) as device:
+    with scoring(model) as device:
         entities = torch.tensor(facts.entities, device=device)
 
         def ask(rows: Tensor) -> Scorer:
@@ -209,7 +209,7 @@ def _count_block(slot: _Slot, rows: Ids, spans: Ids, home: int) -> tuple[Floats,
 
 
 @contextmanager
-def _scoring(model: ScoringModel) -> Iterator[torch.device]:
+def scoring(model: ScoringModel) -> Iterator[torch.device]:
     """The model's device, the model in evaluation mode without gradients; each part's own mode is restored."""
     modes = [(part, part.training) for part in model.modules()]
     model.eval()

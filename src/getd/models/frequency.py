@@ -42,17 +42,20 @@ class Counts(nn.Module):
 
         Column ``j`` stands for value ``j``, or for ``candidates[j]`` where distinct ascending candidates are given.
         """
+        rows, columns, weights = self.find(asked)
+        if candidates is not None:
+            wanted = torch.isin(columns, candidates)
+            rows, weights = rows[wanted], weights[wanted]
+            columns = torch.searchsorted(candidates, columns[wanted])
+        scores.view(-1).index_add_(0, rows * scores.shape[1] + columns, weights)
+
+    def find(self, asked: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """What stands beside each of these keys: rows of ``asked``, ascending, values and weights."""
         places = torch.searchsorted(self.keys, asked).clamp(max=len(self.keys) - 1)
         starts = self.offsets[places]
         sizes = torch.where(self.keys[places] == asked, self.offsets[places + 1] - starts, 0)
-        rows = torch.arange(len(asked), device=asked.device).repeat_interleave(sizes)
-        picks = torch.arange(len(rows), device=asked.device) + (starts - sizes.cumsum(0) + sizes)[rows]
-        columns = self.values[picks]
-        if candidates is not None:
-            wanted = torch.isin(columns, candidates)
-            rows, picks = rows[wanted], picks[wanted]
-            columns = torch.searchsorted(candidates, columns[wanted])
-        scores.view(-1).index_add_(0, rows * scores.shape[1] + columns, self.weights[picks])
+        picks, rows = spread(starts, sizes)
+        return rows, self.values[picks], self.weights[picks]
 
 
 class Frequency(ScoringModel):
@@ -97,6 +100,16 @@ class Frequency(ScoringModel):
         scores = zeros(1, self.n_relations, entities)
         add_counts(self.counts, f"{entities.shape[1]}", scores, entities.new_zeros(1))
         return scores.expand(len(entities), -1)
+
+
+def spread(starts: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
+    """All numbers of some spans, one span after the other, and which span each is of.
+
+    >>> spread(torch.tensor([5, 0, 2]), torch.tensor([2, 0, 1]))
+    (tensor([5, 6, 2]), tensor([0, 0, 2]))
+    """
+    owner = torch.arange(len(sizes), device=sizes.device).repeat_interleave(sizes)
+    return torch.arange(len(owner), device=sizes.device) + (starts - sizes.cumsum(0) + sizes)[owner], owner
 
 
 def add_counts(

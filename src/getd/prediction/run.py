@@ -10,14 +10,17 @@ from typing import Any
 
 import torch
 
-from getd.errors import RunError
+from getd.errors import ConfigError, RunError
+from getd.evaluation.remembering import choose_weights
 from getd.evaluation.report import Evaluation, evaluate
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.known import KnownAnswers
 from getd.models.base import ScoringModel
+from getd.models.memory import Memory, MemoryWeights, Remembering
 from getd.models.registry import make_model, model_settings
 from getd.prediction.question import Question, parse_question
 from getd.runs.folder import RunFolder
+from getd.settings import build
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,11 @@ class Run:
         self.folder, self.kb, self.model = folder, kb, model
 
     @property
+    def bare_model(self) -> ScoringModel:
+        """The model without its memory."""
+        return self.model.model if isinstance(self.model, Remembering) else self.model
+
+    @property
     def path(self) -> Path:
         return self.folder.path
 
@@ -48,6 +56,17 @@ class Run:
     def evaluate(self, split: str = "test", **options: Any) -> Evaluation:
         """Rank the answers of a split; options as for :func:`getd.evaluation.report.evaluate`."""
         return evaluate(self.model, self.kb, split, **options)
+
+    def remember(self, sample: int | None = None) -> float:
+        """Give the run a memory of its training facts, with the weights that are best on validation; their MRR there.
+
+        ``sample``: choose on so many facts of validation, drawn at random, instead of all.
+        """
+        memory = Memory.from_facts(self.kb.split("train"), self.kb.n_entities)
+        weights, mrr = choose_weights(self.bare_model, memory, self.kb, sample)
+        self.folder.write_json("memory.json", {"weights": weights.model_dump(), "valid_mrr": mrr, "sample": sample})
+        self.model = Remembering(self.bare_model, memory, weights)
+        return mrr
 
     def predict(
         self, relation: str, entities: Sequence[str] | Mapping[str, str], top: int = 10, include_known: bool = False
@@ -95,14 +114,23 @@ def _best(scores: torch.Tensor, top: int) -> torch.Tensor:
     return places[torch.argsort(scores[places], descending=True, stable=True)][:top]
 
 
-def open_run(path: str | Path) -> Run:
-    """Open the folder that training left."""
+def open_run(path: str | Path, memory: bool = True) -> Run:
+    """Open the folder that training left, with its memory, if it has one."""
     folder = RunFolder(Path(path))
     kb, config = folder.read_knowledge_base(), folder.read_config()
     model = build_model(config["model"], folder.read_json("model.json"))
     fill(model, folder.read_weights(), folder.path / "weights.safetensors")
+    if memory and folder.has_memory():
+        model = Remembering(model, Memory.from_facts(kb.split("train"), kb.n_entities), _memory_weights(folder))
     model.eval()
     return Run(folder, kb, model)
+
+
+def _memory_weights(folder: RunFolder) -> MemoryWeights:
+    try:
+        return build(MemoryWeights, folder.read_json("memory.json")["weights"])
+    except (ConfigError, KeyError, TypeError, ValueError):
+        raise RunError(f"{folder.path / 'memory.json'}: expected the weights of a memory, found others") from None
 
 
 def fill(model: ScoringModel, weights: Mapping[str, torch.Tensor], path: Path) -> None:

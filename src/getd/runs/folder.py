@@ -1,8 +1,8 @@
 """The files of a run.
 
 ``config.toml · model.json · weights.safetensors · entities.txt · relations.txt · roles.json · facts.parquet ·
-history.jsonl · report.json · environment.json · checkpoint/``. Every file is written to a temporary name and renamed;
-only the history is appended to.
+history.jsonl · report.json · environment.json · checkpoint/``, and ``memory.json`` where it was given a memory. Every
+file is written to a temporary name and renamed; only the history is appended to.
 """
 
 from __future__ import annotations
@@ -49,6 +49,10 @@ class RunFolder:
     def is_finished(self) -> bool:
         """Whether its weights are there."""
         return (self.path / "weights.safetensors").exists()
+
+    def has_memory(self) -> bool:
+        """Whether it was given a memory."""
+        return (self.path / "memory.json").exists()
 
     def write_config(self, config: Mapping[str, Any]) -> None:
         """Settings in full, as ``getd train --config`` reads them."""

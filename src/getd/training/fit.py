@@ -25,10 +25,10 @@ from getd.runs.folder import RunFolder, environment
 from getd.settings import build
 from getd.training.defaults import DEFAULTS
 from getd.training.regimes import REGIMES
-from getd.training.settings import TrainSettings
+from getd.training.settings import MemorySettings, TrainSettings
 from getd.training.train import Epoch, Interrupted, Trainer, Watch
 
-SECTIONS = ("data", "model", "training", "published")
+SECTIONS = ("data", "model", "training", "memory", "published")
 
 
 def train(
@@ -77,6 +77,8 @@ def train(
         folder.write_config(tables)
         return _finish(kb, folder, tables, watch, ask_test)
     kb.split("train")
+    if tables["memory"]["use"]:
+        kb.split("valid")
     _device(build(TrainSettings, tables["training"]))
     with torch.device("meta"):  # sizes that do not fit are refused before anything is written
         build_model(tables["model"], sizes(kb))
@@ -94,8 +96,14 @@ def full_config(config: Mapping[str, Any], model: str | None, training: Mapping[
     values.pop("name", None)
     settings = model_settings(name, values)
     chosen = build(TrainSettings, {**DEFAULTS.get(name, {}), **config.get("training", {}), **training}, "training")
+    memory = build(MemorySettings, config.get("memory", {}), "memory")
     extra = {key: config[key] for key in ("data", "published") if key in config}
-    return {**extra, "model": {"name": name, **settings.model_dump()}, "training": chosen.model_dump()}
+    return {
+        **extra,
+        "model": {"name": name, **settings.model_dump()},
+        "training": chosen.model_dump(),
+        "memory": memory.model_dump(),
+    }
 
 
 def sizes(kb: KnowledgeBase) -> dict[str, Any]:
@@ -177,6 +185,8 @@ def _finish(kb: KnowledgeBase, folder: RunFolder, tables: Mapping[str, Any], wat
             raise Interrupted(f"go on with: getd train --resume --out {folder.path}") from None
     folder.write_weights(trainer.model.state_dict())
     run, settings = open_run(folder.path), trainer.settings
+    if tables["memory"]["use"]:
+        run.remember(settings.validation_sample)
     if ask_test and "test" in kb.splits:  # the one time
         progress = trainer.progress
         chosen = {"best_epoch": progress.best_epoch, "valid_mrr": progress.best_mrr} if progress.best_epoch else {}

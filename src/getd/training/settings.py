@@ -1,4 +1,4 @@
-"""Settings of ``[training]``."""
+"""Settings of ``[training]`` and ``[memory]``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,12 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from getd.settings import Settings
+
+
+class MemorySettings(Settings):
+    """Settings of ``[memory]``."""
+
+    use: bool = False  # whether the finished model gets a memory of the training facts, its weights chosen on valid
 
 
 class TrainSettings(Settings):

@@ -1,0 +1,139 @@
+"""Memory: against nested loops, in every form of candidates, and its weights as evaluation sees them."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import log
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+
+import getd
+from getd.errors import FactError, RunError
+from getd.evaluation.remembering import choose_weights
+from getd.evaluation.report import evaluate
+from getd.facts.facts import Facts
+from getd.facts.knowledge_base import KnowledgeBase
+from getd.models.memory import FLOOR, Memory, MemoryWeights, Remembering
+from getd.models.registry import make_model, model_settings
+from getd.prediction.run import open_run
+
+N_ENTITIES, N_RELATIONS = 9, 3
+WEIGHTS = MemoryWeights(share=2.0, log_share=0.3, pair_share=1.5, pair_log_share=0.7)
+
+
+def random_facts(arity: int, rows: int = 40) -> Facts:
+    rng = np.random.default_rng(arity)
+    return Facts(rng.integers(0, N_RELATIONS, rows), rng.integers(0, N_ENTITIES, (rows, arity)))
+
+
+def remembering(arity: int, weights: MemoryWeights = WEIGHTS) -> Remembering:
+    settings = model_settings("n-cp", {"entity_dim": 4})
+    model = make_model("n-cp", settings, N_ENTITIES, N_RELATIONS, (arity,), torch.Generator().manual_seed(0))
+    return Remembering(model, Memory.from_facts({arity: random_facts(arity)}, N_ENTITIES), weights).double().eval()
+
+
+def expected(facts: Facts, relation: int, entities: list[int], position: int, candidate: int) -> float:
+    """What the memory adds, by going through all facts."""
+    rows = [(int(r), e.tolist()) for r, e in zip(facts.relation, facts.entities, strict=True)]
+    others, total = [j for j in range(len(entities)) if j != position], 0.0
+    for given in [*combinations(others, 1), *combinations(others, 2)]:
+        alike = [e for r, e in rows if r == relation and all(e[j] == entities[j] for j in given)]
+        share = sum(e[position] == candidate for e in alike) / len(alike) if alike else 0.0
+        plain, logarithm = (WEIGHTS.share, WEIGHTS.log_share) if len(given) == 1 else (1.5, 0.7)
+        total += plain * share + logarithm * log((share + FLOOR) / FLOOR)
+    return total
+
+
+@pytest.mark.parametrize("arity", [2, 3, 4, 5])
+def test_it_adds_what_going_through_all_facts_finds(arity: int) -> None:
+    model, facts = remembering(arity), random_facts(arity)
+    asked = facts.take(slice(0, 6))
+    relation, entities = torch.tensor(asked.relation), torch.tensor(asked.entities)
+    for position in range(arity):
+        added = model.score_candidates(relation, entities, position) - model.model.score_candidates(
+            relation, entities, position
+        )
+        wanted = [
+            [expected(facts, int(relation[i]), entities[i].tolist(), position, c) for c in range(N_ENTITIES)]
+            for i in range(6)
+        ]
+        assert_close(added, torch.tensor(wanted, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("arity", [2, 3, 4])
+def test_some_candidates_score_as_among_all(arity: int) -> None:
+    model, facts = remembering(arity), random_facts(arity)
+    relation, entities = torch.tensor(facts.relation), torch.tensor(facts.entities)
+    everything = model.score_candidates(relation, entities, 1)
+    some = torch.tensor([5, 0, 5, 8])  # in any order, one twice
+    assert_close(model.score_candidates(relation, entities, 1, some), everything[:, some])
+    own = torch.randint(N_ENTITIES, (len(facts), 7), generator=torch.Generator().manual_seed(0))
+    assert_close(model.score_candidates(relation, entities, 1, own), everything.gather(1, own))
+    assert_close(model.score_relations(entities), model.model.score_relations(entities))
+
+
+def test_what_was_never_seen_adds_nothing() -> None:
+    model = remembering(3)
+    relation, entities = torch.tensor([0]), torch.tensor([[7, 0, 0]])
+    facts = random_facts(3)
+    empty = Remembering(model.model, Memory.from_facts({3: facts.take(slice(0, 0))}, N_ENTITIES), WEIGHTS)
+    for candidates in (None, torch.tensor([1, 2]), torch.tensor([[1, 2]])):
+        found = empty.score_candidates(relation, entities, 1, candidates)
+        assert_close(found, model.model.score_candidates(relation, entities, 1, candidates))
+
+
+@pytest.fixture(scope="module")
+def run_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("memory") / "run"
+    getd.train(getd.load("demo"), model="n-cp", out=path, epochs=2)
+    return path
+
+
+def test_the_weights_chosen_have_the_mrr_they_are_said_to_have(run_path: Path) -> None:
+    run = open_run(run_path)
+    memory = Memory.from_facts(run.kb.split("train"), run.kb.n_entities)
+    weights, mrr = choose_weights(run.model, memory, run.kb)
+    measured = evaluate(Remembering(run.model, memory, weights), run.kb, "valid", by=(), floors=False)
+    assert mrr == pytest.approx(measured.mrr, abs=1e-6)
+    assert mrr > run.evaluate("valid", by=(), floors=False).mrr
+
+
+def test_a_run_carries_its_memory(run_path: Path) -> None:
+    run = open_run(run_path)
+    question = ("plays for", ["Ada Hale", "?", "2016-17"])
+    before = run.evaluate("test").mrr
+    mrr = run.remember()
+    again = open_run(run_path)
+    assert isinstance(again.model, Remembering)
+    assert again.evaluate("valid").mrr == pytest.approx(mrr, abs=1e-6)
+    assert again.predict(*question) == run.predict(*question)
+    assert open_run(run_path, memory=False).evaluate("test").mrr == before
+    for broken in ("{}", "[]", '{"weights": {"shar": 1}}', '{"weights": 3}', "{"):
+        (run_path / "memory.json").write_text(broken)
+        with pytest.raises(RunError, match=r"memory\.json: expected"):
+            open_run(run_path)
+    (run_path / "memory.json").unlink()
+
+
+def test_training_gives_it_where_it_is_asked_to(tmp_path: Path) -> None:
+    kb = getd.load("demo")
+    run = getd.train(kb, model="n-cp", out=tmp_path / "run", config={"memory": {"use": True}}, epochs=1)
+    assert run.folder.has_memory()
+    report = run.folder.read_json("report.json")
+    assert report["metrics"]["mrr"] == open_run(tmp_path / "run").evaluate("test").mrr
+    alone = KnowledgeBase.from_facts({"train": kb.decode(kb.split("train")[3])})
+    with pytest.raises(FactError, match="has no valid facts"):
+        getd.train(alone, model="n-cp", out=tmp_path / "other", config={"memory": {"use": True}})
+    assert not (tmp_path / "other").exists()
+
+
+def test_nothing_is_learnt_twice() -> None:
+    """The memory has no parameters: only the model's own are trained."""
+    model = remembering(3)
+    assert [name for name, _ in model.named_parameters() if not name.startswith("model.")] == []
+    assert all(isinstance(buffer, Tensor) for buffer in model.memory.buffers())
