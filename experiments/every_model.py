@@ -16,17 +16,24 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.machine import machine_facts
-from experiments.record import between_markers
 from getd.facts.files import atomic_path
 from getd.facts.load import load
 from getd.models.registry import MODELS
 from getd.runs.folder import RunFolder
+from getd.runs.machine import machine_facts
 
 FOUND = Path(__file__).parent / "every_model.json"
 SETS = ("demo", "WikiPeople-3", "WikiPeople-4", "JF17K-3", "JF17K-4", "JF17K", "WN18", "FB15k")
 FEW = ("training.epochs=1", "training.validation_sample=50", "training.test_sample=50", "training.threads=1")
-BEGIN, END = "<!-- every model: written by python -m experiments.every_model -->", "<!-- end of every model -->"
+PAGE = FOUND.with_suffix(".md")
+HEAD = """# Every model on every data set
+
+Made by `python -m experiments.every_model`: each pair trained for an epoch as a user would, then evaluated on a
+sample of test, to show that it works and what it costs; one epoch says nothing about how good a model is.
+Seconds of the epoch with the default settings of each model, one thread of a two-core machine, another training
+beside it; `–`: the model is for two entities. RAE, m-TransH, NaLP and TransE begin with the regime `sampled`,
+the others with `1vsall`.
+"""
 
 
 def main() -> None:
@@ -91,7 +98,8 @@ def write_table() -> None:
     for model in MODELS:
         seconds = [found.get(f"{model} on {data}", {}).get("seconds") for data in SETS]
         lines.append(f"| `{model}` | {' | '.join('–' if s is None else f'{s:,.1f}' for s in seconds)} |")
-    between_markers(BEGIN, "\n".join(lines), END)
+    with atomic_path(PAGE) as temporary:
+        temporary.write_text(HEAD + "\n" + "\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

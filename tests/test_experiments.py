@@ -1,56 +1,236 @@
-"""Results are files, and the table is made from them."""
+"""Rows, their results, and the page made from them."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
-from experiments import record as record_module
-from experiments.record import BEGIN, END, RESULTS, ROWS, record, result_path, write_table
+from getd.experiments import rows as rows_module
+from getd.experiments.claims import CLAIMS, check_claims
+from getd.experiments.measure import valid_in_train, with_test_as_valid
+from getd.experiments.results import read_results, result_path
+from getd.experiments.rows import ROWS, Point, all_rows, find_row, points
+from getd.experiments.tables import published
+from getd.facts.datasets import DATASETS
 from getd.facts.load import load
-from getd.settings import read_toml
-from getd.training.fit import full_config, train
+from getd.facts.synthetic import SYNTHETIC
+from getd.models.registry import make_model, model_settings
+from getd.training.fit import full_config
+
+EXPERIMENTS = Path(__file__).parent.parent / "experiments"
+TINY = """
+data = "Synthetic10-3"
+
+[row]
+about = "A small one"
+minutes = 0.1
+
+[model]
+name = "getd"
+entity_dim = 3
+ring_ranks = 2
+
+[training]
+epochs = 2
+threads = 1
+
+[published]
+mrr = 0.5
+"""
+FIGURE = """
+data = "Synthetic10-3"
+
+[row]
+about = "A small figure"
+x = "size"
+parameters = true
+reference = "best/getd-tiny"
+
+[training]
+epochs = 1
+threads = 1
+
+[[series]]
+label = "GETD"
+base = { "model.name" = "getd", "model.ring_ranks" = 2 }
+points = [{ x = 2, "model.entity_dim" = 2 }, { x = 3, "model.entity_dim" = 3 }]
+
+[[series]]
+label = "n-CP"
+base = { "model.name" = "n-cp" }
+points = [{ x = 2, "model.entity_dim" = 2 }]
+"""
+CURVES = """
+data = "Synthetic10-3"
+
+[row]
+about = "Small curves"
+curves = true
+
+[training]
+epochs = 3
+patience = 1000
+validation_loss = true
+threads = 1
+
+[[series]]
+label = "n-CP"
+base = { "model.name" = "n-cp", "model.entity_dim" = 2 }
+"""
+Getd = Callable[..., Any]
 
 
-def test_a_run_becomes_a_result_and_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = tmp_path / "README.md"
-    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
-    monkeypatch.setattr(record_module, "RESULTS", tmp_path)
-    monkeypatch.setattr(record_module, "PAGE", page)
-    kb, config = load("Synthetic10-3"), {"model": {"entity_dim": 3, "ring_ranks": 2}, "published": {"mrr": 0.5}}
-    for seed in (0, 1):
-        run = train(kb, out=tmp_path / f"run-{seed}", config=config, epochs=1, seed=seed)
-        assert record(run.folder, "some/row") == tmp_path / f"some-row-seed-{seed}.json"
-    found = json.loads((tmp_path / "some-row-seed-1.json").read_text())
-    assert found["seed"] == 1
-    assert found["command"].endswith("some/row.toml --seed 1")
-    write_table()
-    text = page.read_text()
-    assert text.startswith("before\n")
-    assert text.endswith("after\n")
-    assert "old" not in text
-    assert "| `some/row` | 0, 1 |" in text
-    assert "| 0.500 |" in text
+@pytest.fixture
+def tiny_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Rows that take no time, and a folder of results beside them."""
+    for name, text in {"best/getd-tiny": TINY, "figures/small": FIGURE, "figures/curves": CURVES}.items():
+        path = tmp_path / "rows" / f"{name}.toml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    monkeypatch.setattr(rows_module, "ROWS", tmp_path / "rows")
+    monkeypatch.chdir(tmp_path)
+    all_rows.cache_clear()
+    yield tmp_path / "experiments"
+    all_rows.cache_clear()
+
+
+@pytest.mark.parametrize("name", [name for name, row in all_rows().items() if row.kind in ("training", "figure")])
+def test_every_row_builds_its_model_on_a_known_data_set(name: str) -> None:
+    row = find_row(name)
+    assert row.tables["data"] in {*DATASETS, *SYNTHETIC}
+    arity = int(row.tables["data"][-1]) if row.tables["data"][-2:-1] == "-" else 2
+    for point in points(row, [0]):
+        tables = full_config({key: value for key, value in point.config.items() if key != "series"}, None, {})
+        values = {key: value for key, value in tables["model"].items() if key != "name"}
+        with torch.device("meta"):
+            make_model(tables["model"]["name"], model_settings(tables["model"]["name"], values), 20, 3, [arity])
 
 
 def test_committed_results_are_those_of_their_rows() -> None:
     """The settings of a row may not change without its results."""
-    for path in sorted(RESULTS.glob("*.json")):
-        result = json.loads(path.read_text(encoding="utf-8"))
-        assert path == result_path(result["row"], result["seed"])
-        row = read_toml(ROWS / f"{result['row']}.toml")
-        wanted = full_config(row, None, {"seed": result["seed"]})
-        kept = full_config(result["config"], None, {})  # settings that came later stand at what was done before
-        for section in ("model", "training"):
-            assert kept[section] == wanted[section], f"{path.name} [{section}]"
+    for result in read_results(EXPERIMENTS):
+        row = find_row(result["row"])
+        known = {point.name: point for point in points(row, [result["seed"]])}
+        name = Point(row.name, result["seed"], {}, result.get("series", ""), result.get("x")).name
+        assert name in known
+        assert result_path(EXPERIMENTS, known[name]).exists()
+        if row.kind in ("training", "figure"):
+            wanted = full_config(
+                {key: value for key, value in known[name].config.items() if key != "series"},
+                None,
+                {"seed": result["seed"]},
+            )
+            kept = full_config(result["config"], None, {})  # settings that came later stand at what was done before
+            for section in ("model", "training"):
+                assert kept[section] == wanted[section], f"{name} [{section}]"
 
 
-def test_a_typo_gets_the_nearest_row() -> None:
-    command = [sys.executable, "-m", "experiments", "best/getd-jf17k4"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=RESULTS.parent.parent)
-    assert done.returncode == 2
-    assert "did you mean 'best/getd-jf17k-4'" in done.stderr
+def test_results_say_what_they_must() -> None:
+    for result in read_results(EXPERIMENTS):
+        assert {"row", "seed", "versions", "machine"} <= set(result)
+        if find_row(result["row"]).kind != "table":
+            assert {"data", "model", "metrics", "interval", "protocol", "config", "seconds"} <= set(result)
+            assert 0 < result["metrics"]["mrr"] <= 1
+
+
+def test_a_row_is_measured_once_and_comes_back_when_it_is_deleted(getd: Getd, tiny_rows: Path) -> None:
+    assert getd("reproduce", "best/getd-tiny", "figures/small", "--seeds", 2, "--quiet").code == 0
+    first = {result["seed"]: result for result in read_results(tiny_rows) if result["row"] == "best/getd-tiny"}
+    assert sorted(first) == [0, 1]
+    assert first[0]["published"] == {"mrr": 0.5}
+    page = (tiny_rows / "README.md").read_text(encoding="utf-8")
+    assert "![small](figures/small.svg)" in page
+    assert f"{first[0]['metrics']['mrr']:.4f}, {first[1]['metrics']['mrr']:.4f}" in page
+    found = json.loads(getd("reproduce", "best/getd-tiny", "--seeds", 2, "--quiet", "--json").out)
+    assert found["written"] == []
+    (tiny_rows / "results" / "best-getd-tiny-seed-0.json").unlink()
+    (tiny_rows / "figures" / "small.png").unlink()
+    found = json.loads(getd("reproduce", "best/getd-tiny", "--quiet", "--json").out)
+    assert [Path(path).name for path in found["written"]] == ["best-getd-tiny-seed-0.json"]
+    again = json.loads((tiny_rows / "results" / "best-getd-tiny-seed-0.json").read_text())
+    assert again["metrics"] == first[0]["metrics"]
+    assert (tiny_rows / "figures" / "small.png").exists()
+
+
+@pytest.mark.parametrize("added", ["+memory", "+ensemble", "+valid", "+memory+ensemble+valid"])
+def test_rows_made_from_the_runs_of_another(getd: Getd, tiny_rows: Path, added: str) -> None:
+    assert getd("reproduce", f"best/getd-tiny{added}", "--quiet").code == 0
+    (result,) = [found for found in read_results(tiny_rows) if found["row"] == f"best/getd-tiny{added}"]
+    assert result["members"] == ([0, 1, 2] if "ensemble" in added else [0])
+    assert ("memory" in result) == ("memory" in added)
+    assert result["protocol"]["trained_on"] == (["train", "valid"] if "valid" in added else ["train"])
+
+
+def test_curves_show_every_epoch(getd: Getd, tiny_rows: Path) -> None:
+    assert getd("reproduce", "figures/curves", "--quiet").code == 0
+    (result,) = read_results(tiny_rows)
+    assert result["curves"]["epoch"] == [1, 2, 3]
+    assert all(len(result["curves"][key]) == 3 for key in ("train_loss", "test_loss", "test_mrr"))
+    assert (tiny_rows / "figures" / "curves.svg").exists()
+
+
+def test_a_budget_ends_and_the_same_command_goes_on(getd: Getd, tiny_rows: Path) -> None:
+    result = getd("reproduce", "best/getd-tiny", "--quiet", "--budget", 0)
+    assert (result.code, read_results(tiny_rows)) == (0, [])
+    assert getd("reproduce", "best/getd-tiny", "--quiet").code == 0
+    assert len(read_results(tiny_rows)) == 1
+
+
+def test_rows_are_listed_with_what_is_measured(getd: Getd, tiny_rows: Path) -> None:
+    getd("reproduce", "best/getd-tiny", "--quiet")
+    listed = {row["row"]: row for row in json.loads(getd("reproduce", "list", "--json").out)["rows"]}
+    assert listed["best/getd-tiny"]["results"] == 1
+    assert listed["best/getd-tiny+memory"]["results"] == 0
+    assert "claims" in listed
+
+
+def test_a_typo_gets_the_nearest_row(getd: Getd) -> None:
+    result = getd("reproduce", "best/getd-jf17k4")
+    assert result.code == 2
+    assert result.err == "no row 'best/getd-jf17k4'; did you mean 'best/getd-jf17k-4'? (see: getd reproduce list)\n"
+
+
+def test_claims_without_results_are_not_run() -> None:
+    told = check_claims([])
+    assert [claim["verdict"] for claim in told] == ["not run"] * len(CLAIMS)
+    assert all(claim["figures"].startswith("needs ") for claim in told)
+
+
+def test_claims_are_shown_or_refuted() -> None:
+    def result(model: str, mrr: float) -> dict[str, Any]:
+        return {"row": f"paper/{model}-jf17k-4", "metrics": {"mrr": mrr, "hits_at_1": mrr}}
+
+    order = "GETD ≥ n-TuckER ≥ n-CP on JF17K-4"
+    for figures, verdict in (((0.81, 0.8, 0.78), "shown"), ((0.81, 0.82, 0.78), "refuted")):
+        told = check_claims([result(*pair) for pair in zip(("getd", "n-tucker", "n-cp"), figures, strict=True)])
+        assert next(claim["verdict"] for claim in told if claim["claim"] == order) == verdict
+
+
+def test_claims_name_rows_that_exist() -> None:
+    needed = {claim["figures"].removeprefix("needs ") for claim in check_claims([])}
+    assert needed <= set(all_rows())
+
+
+def test_splits_put_together() -> None:
+    kb = load("Synthetic10-3")
+    merged = valid_in_train(kb)
+    assert list(merged.splits) == ["train", "test"]
+    assert len(merged.split("train")[3]) == len(kb.split("train")[3]) + len(kb.split("valid")[3])
+    assert np.array_equal(with_test_as_valid(kb).split("valid")[3].entities, kb.split("test")[3].entities)
+
+
+def test_the_paper_counts_what_we_count(real_data: Path) -> None:
+    for data in ("WikiPeople-4", "JF17K-4"):
+        kb = load(data)
+        found = [kb.n_entities, kb.n_relations, *(len(kb.split(split)[4]) for split in ("train", "valid", "test"))]
+        assert found == published()["statistics"][data]
+
+
+def test_every_row_is_in_the_package() -> None:
+    assert {path.parent.name for path in ROWS.rglob("*.toml")} == {"best", "figures", "paper"}

@@ -17,6 +17,7 @@ from getd.cli.info import info
 from getd.cli.models import models
 from getd.cli.predict import predict
 from getd.cli.remember import remember
+from getd.cli.reproduce import reproduce
 from getd.cli.train import train
 from getd.cli.tune import tune
 from getd.errors import GetdError
@@ -28,7 +29,7 @@ app = App(
     version_flags=["--version"],
     suppress_keyboard_interrupt=False,
 )
-for command in (demo, info, datasets, models, convert, train, tune, remember, evaluate, predict):
+for command in (demo, info, datasets, models, convert, train, tune, remember, evaluate, predict, reproduce):
     app.command(command)
 
 

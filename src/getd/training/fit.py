@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from getd.errors import ConfigError, RunError, nearest
+from getd.evaluation.loss import held_out_loss
 from getd.evaluation.report import validation_mrr
 from getd.facts.files import atomic_path
 from getd.facts.knowledge_base import KnowledgeBase
@@ -28,7 +29,7 @@ from getd.training.regimes import REGIMES
 from getd.training.settings import MemorySettings, TrainSettings
 from getd.training.train import Epoch, Interrupted, Trainer, Watch
 
-SECTIONS = ("data", "model", "training", "memory", "published")
+SECTIONS = ("data", "model", "training", "memory", "published", "row")
 
 
 def train(
@@ -170,7 +171,8 @@ def trainer_of(kb: KnowledgeBase, tables: Mapping[str, Any], model_sizes: Mappin
         device = _device(settings)
         model.to(device)
         regime = REGIMES[settings.regime](kb.split("train"), kb.known("train"), kb.n_entities, settings, device)
-        yield Trainer(model, regime, _validation(kb, settings), settings)
+        loss = _held_out_loss(kb, settings) if settings.validation_loss else None
+        yield Trainer(model, regime, _validation(kb, settings), settings, loss)
 
 
 def _finish(kb: KnowledgeBase, folder: RunFolder, tables: Mapping[str, Any], watch: Watch, ask_test: bool) -> Run:
@@ -203,6 +205,11 @@ def _validation(kb: KnowledgeBase, settings: TrainSettings) -> Callable[[Scoring
     return lambda model: validation_mrr(
         model, kb.split("valid"), known, sample=settings.validation_sample, seed=settings.seed
     )
+
+
+def _held_out_loss(kb: KnowledgeBase, settings: TrainSettings) -> Callable[[ScoringModel], float]:
+    blocks, known = kb.split("valid"), kb.known()
+    return lambda model: held_out_loss(model, blocks, known, settings.validation_sample, settings.seed)
 
 
 def _watch(folder: RunFolder, watch: Watch, interrupted: threading.Event) -> Watch:

@@ -43,6 +43,7 @@ class TrainSettings(Settings):
     patience: PositiveInt | None = 10  # validations without a better MRR before stopping; None: never
     validate_every: PositiveInt = 1  # epochs
     validation_sample: PositiveInt | None = None  # facts drawn once from valid; None: all
+    validation_loss: bool = False  # measured as well, for curves
     test_sample: PositiveInt | None = None  # facts of test drawn for the report; None: all
     checkpoint_every: PositiveInt = 1  # epochs
     seed: NonNegativeInt = 0

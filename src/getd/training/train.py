@@ -33,6 +33,7 @@ class Epoch:
     facts: int  # that were learnt from (questions in kvsall)
     learning_rate: float
     valid_mrr: float | None  # where it was measured
+    valid_loss: float | None = None  # where it was asked for
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,10 @@ class Trainer:
         regime: Regime,
         validate: Callable[[ScoringModel], float] | None,
         settings: TrainSettings,
+        held_out_loss: Callable[[ScoringModel], float] | None = None,
     ) -> None:
-        self.model, self.regime, self.validate, self.settings = model, regime, validate, settings
+        self.model, self.regime, self.settings = model, regime, settings
+        self.validate, self.held_out_loss = validate, held_out_loss
         self.optimizer = Optimizers(model, settings)
         self.generator = torch.Generator().manual_seed(settings.seed)
         self.progress = Progress(generator=self.generator.get_state())
@@ -78,9 +81,9 @@ class Trainer:
             learning_rate = settings.learning_rate * settings.decay ** (progress.epoch - 1)
             self.optimizer.set_learning_rate(learning_rate)
             self._one_epoch(checkpoint, watch)
-            mrr = self._validate()
+            mrr, held_out = self._validate()
             mean = progress.loss_sum / progress.n_facts
-            epoch = Epoch(progress.epoch, mean, progress.seconds, progress.n_facts, learning_rate, mrr)
+            epoch = Epoch(progress.epoch, mean, progress.seconds, progress.n_facts, learning_rate, mrr, held_out)
             progress.finished = settings.patience is not None and progress.worse >= settings.patience
             progress.epoch, progress.batches_done, progress.loss_sum = progress.epoch + 1, 0, 0.0
             progress.n_facts, progress.seconds, progress.generator = 0, 0.0, self.generator.get_state()
@@ -128,19 +131,21 @@ class Trainer:
             self.average.after_step(touched, self.progress.steps)
         return value
 
-    def _validate(self) -> float | None:
+    def _validate(self) -> tuple[float | None, float | None]:
+        """The MRR and the loss on validation, where they are due."""
         progress = self.progress
         is_due = progress.epoch % self.settings.validate_every == 0 or progress.epoch == self.settings.epochs
         if self.validate is None or not is_due:
-            return None
+            return None, None
         with self._evaluated_weights():
             mrr = self.validate(self.model)
+            loss = self.held_out_loss(self.model) if self.held_out_loss else None
             if mrr > progress.best_mrr:
                 progress.best_mrr, progress.best_epoch, progress.worse = mrr, progress.epoch, 0
                 self.best = copy_weights(self.model)
             else:
                 progress.worse += 1
-        return mrr
+        return mrr, loss
 
     @contextmanager
     def _evaluated_weights(self) -> Iterator[None]:

@@ -1,0 +1,157 @@
+"""From a row to a result: train, or put together what was trained."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from getd.errors import RunError
+from getd.evaluation.remembering import choose_weights
+from getd.evaluation.report import evaluate
+from getd.experiments.results import describe_evaluation, describe_training, read_results, result_path, write_result
+from getd.experiments.rows import MEMBERS, Point, Row, find_row, points
+from getd.experiments.tables import measure_table
+from getd.facts.facts import Facts
+from getd.facts.knowledge_base import KnowledgeBase
+from getd.facts.load import load
+from getd.models.base import ScoringModel
+from getd.models.ensemble import Ensemble
+from getd.models.memory import Memory, MemoryWeights, Remembering
+from getd.prediction.run import Run, open_run
+from getd.runs.folder import RunFolder
+from getd.settings import override
+from getd.training.fit import train
+from getd.training.train import Watch
+
+CURVES = {"epoch": "epoch", "train_loss": "loss", "test_loss": "valid_loss", "test_mrr": "valid_mrr"}
+
+
+Watching = Callable[[Point], AbstractContextManager[Watch]]  # how a training is shown, and stopped
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where results go, and where runs are kept."""
+
+    into: Path
+    runs: Path
+
+    def folder(self, point: Point) -> RunFolder:
+        return RunFolder(self.runs / point.name)
+
+
+def reproduce(
+    row: Row, seeds: list[int], place: Place, watching: Watching = lambda point: nullcontext(Watch())
+) -> list[Path]:
+    """Measure what is not measured yet; what was interrupted goes on."""
+    written = []
+    for point in points(row, seeds):
+        if row.name in ("claims",) or not result_path(place.into, point).exists():
+            found = measure(row, point, place, watching)
+            written.append(write_result(place.into, point, found))
+    return written
+
+
+def measure(row: Row, point: Point, place: Place, watching: Watching) -> dict[str, Any]:
+    """One measurement."""
+    if row.kind == "table":
+        return measure_table(row.name, read_results(place.into))
+    if row.kind == "derived":
+        return _derived(row, point, place, watching)
+    kb = load(point.config["data"])
+    if not row.shows_curves:
+        return describe_training(_train(point, kb, place, watching)) | _published(row)
+    run = _train(point, with_test_as_valid(kb), place, watching)
+    lines = run.folder.read_history()
+    curves = {name: [line[key] for line in lines] for name, key in CURVES.items()}
+    return describe_training(run) | {"curves": curves}
+
+
+def _published(row: Row) -> dict[str, Any]:
+    return {"published": row.tables["published"]} if "published" in row.tables else {}
+
+
+def _config(point: Point, **training: Any) -> dict[str, Any]:
+    """The config of a point, its seed in it."""
+    tables = {key: value for key, value in override(point.config, []).items() if key not in ("row", "series")}
+    return {**tables, "training": {**tables.get("training", {}), "seed": point.seed, **training}}
+
+
+def _train(point: Point, kb: KnowledgeBase, place: Place, watching: Watching, **training: Any) -> Run:
+    """A finished run, trained where it is not there; test is asked by its report."""
+    folder, config = place.folder(point), _config(point, **training)
+    if folder.exists() and folder.is_finished() and (folder.path / "report.json").exists():
+        return open_run(folder.path)
+    with watching(point) as watch:
+        return train(kb, out=folder.path, config=config, resume=folder.exists(), watch=watch)
+
+
+def _derived(row: Row, point: Point, place: Place, watching: Watching) -> dict[str, Any]:
+    """Runs of the base row, as one model or each alone, with or without memory, perhaps trained on validation too."""
+    base, start = find_row(row.base), time.perf_counter()
+    kb = load(base.tables["data"])
+    seeds = MEMBERS if "ensemble" in row.added else (point.seed,)
+    runs = [_train(Point(base.name, seed, base.tables), kb, place, watching) for seed in seeds]
+    models = [run.bare_model for run in runs]
+    weights = _memory_weights(models, kb) if "memory" in row.added else None
+    trained_on = ["train"]
+    if "valid" in row.added:
+        models, kb, trained_on = (
+            _train_on_valid(base, seeds, runs, kb, place, watching),
+            valid_in_train(kb),
+            ["train", "valid"],
+        )
+    model: ScoringModel = models[0] if len(models) == 1 else Ensemble(models)
+    if weights is not None:
+        model = Remembering(model, Memory.from_facts(kb.split("train"), kb.n_entities), weights)
+    found = describe_evaluation(runs[0].folder.read_config(), evaluate(model, kb), time.perf_counter() - start)
+    found["protocol"] = {**found["protocol"], "trained_on": trained_on}
+    extra: dict[str, Any] = {"members": list(seeds)}
+    if weights is not None:
+        extra["memory"] = weights.model_dump()
+    return found | extra
+
+
+def _memory_weights(models: list[ScoringModel], kb: KnowledgeBase) -> MemoryWeights:
+    """Those that are best on validation, for the models that did not see it."""
+    memory = Memory.from_facts(kb.split("train"), kb.n_entities)
+    chosen, _ = choose_weights(models[0] if len(models) == 1 else Ensemble(models), memory, kb)
+    return chosen
+
+
+def _train_on_valid(
+    base: Row, seeds: tuple[int, ...], runs: list[Run], kb: KnowledgeBase, place: Place, watching: Watching
+) -> list[ScoringModel]:
+    """The same settings on train and valid together, for as many epochs as were best on valid."""
+    merged, models = valid_in_train(kb), []
+    for seed, run in zip(seeds, runs, strict=True):
+        point = Point(f"{base.name}+valid", seed, base.tables)
+        epochs = run.folder.read_json("report.json")["best_epoch"]
+        if epochs is None:
+            raise RunError(f"{run.path} was not validated: how long to train is not known")
+        models.append(_train(point, merged, place, watching, epochs=epochs, patience=None).bare_model)
+    return models
+
+
+def with_test_as_valid(kb: KnowledgeBase) -> KnowledgeBase:
+    """The knowledge base with test in the place of validation, for curves by which nothing is chosen."""
+    return replace(kb, splits=MappingProxyType({**kb.splits, "valid": kb.split("test")}))
+
+
+def valid_in_train(kb: KnowledgeBase) -> KnowledgeBase:
+    """The knowledge base with its validation facts among those of training, and no validation any more."""
+    train_blocks, valid = kb.split("train"), kb.split("valid")
+    merged = {}
+    for arity in sorted({*train_blocks, *valid}):
+        parts = [blocks[arity] for blocks in (train_blocks, valid) if arity in blocks]
+        rows = np.unique(np.concatenate([facts.rows() for facts in parts]), axis=0)
+        merged[arity] = Facts(rows[:, 0].copy(), rows[:, 1:].copy())
+    splits: Mapping[str, Any] = {"train": MappingProxyType(merged), "test": kb.split("test")}
+    return replace(kb, splits=MappingProxyType(splits))

@@ -1,0 +1,174 @@
+"""The page of all results, made from their files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+from getd.experiments.figures import draw
+from getd.experiments.results import read_results
+from getd.experiments.rows import Row, all_rows
+from getd.experiments.tables import published
+from getd.facts.files import atomic_path
+
+Results = Sequence[Mapping[str, Any]]
+N_ARY = ("WikiPeople-3", "WikiPeople-4", "JF17K-3", "JF17K-4")
+BINARY = ("WN18", "FB15k")
+NAMES = {
+    "rae": "RAE", "nalp": "NaLP", "n-cp": "n-CP", "n-tucker": "n-TuckER", "getd": "GETD", "transe": "TransE",
+    "distmult": "DistMult", "conve": "ConvE", "complex": "ComplEx", "simple": "SimplE", "tucker": "TuckER",
+}  # fmt: skip
+HITS = ("mrr", "hits_at_10", "hits_at_3", "hits_at_1")
+
+
+def write_page(into: Path) -> Path:
+    """``README.md`` and the pictures, from all results that are there."""
+    results, rows = read_results(into), all_rows()
+    by_row: dict[str, list[Mapping[str, Any]]] = {}
+    for result in results:
+        by_row.setdefault(result["row"], []).append(result)
+    parts = [
+        "# Results",
+        ABOUT,
+        "## N-ary data sets, the paper's sizes",
+        *(_models(data, "paper", by_row) for data in N_ARY),
+        "## Our best GETD",
+        _best(by_row),
+        "## Binary data sets",
+        *(_models(data, "best", by_row) for data in BINARY),
+        *_tables(by_row),
+        "## Figures",
+        *(_figure(row, results, into) for row in rows.values() if row.kind == "figure"),
+        "## Every result",
+        _everything(rows, by_row),
+    ]
+    with atomic_path(into / "README.md") as temporary:
+        temporary.write_text("\n\n".join(part for part in parts if part) + "\n", encoding="utf-8")
+    return into / "README.md"
+
+
+ABOUT = """Made by `getd reproduce`; every number is a file in `results/`, with its settings, seed, protocol,
+versions and machine. One command measures a row again: `getd reproduce ROW`. Unless said otherwise: one
+model, trained on train alone, the epoch chosen on validation, filtered ranks over all positions of test,
+ties shared. "Published" is Liu, Yao and Li (2020). What was tried to get there:
+[docs/tuning.md](../docs/tuning.md)."""
+
+
+def _models(data: str, folder: str, by_row: Mapping[str, Results]) -> str:
+    lines = []
+    for model, name in NAMES.items():
+        row = f"{folder}/{model}-{data.lower()}"
+        if row in all_rows():
+            wanted, found = all_rows()[row].tables.get("published", {}), by_row.get(row, [])
+            cells = [_pair(_mean(found, key), wanted.get(key)) for key in HITS]
+            lines.append([name, *cells, len(found) or "", _sample(found)])
+    return f"**{data}**\n\n" + _table(
+        ["ours / published", "MRR", "Hits@10", "Hits@3", "Hits@1", "seeds", "asked"], lines
+    )
+
+
+def _best(by_row: Mapping[str, Results]) -> str:
+    lines = []
+    for added in ("", "+memory", "+ensemble", "+memory+ensemble", "+valid", "+memory+valid", "+memory+ensemble+valid"):
+        rows = [f"best/getd-{data.lower()}{added}" for data in N_ARY]
+        lines.append([f"GETD{added.replace('+', ' + ')}", *(_spread(by_row.get(row, [])) for row in rows)])
+    for label, key in (
+        ("best published, train only", "best_train_only"),
+        ("best published, train and valid", "best_train_and_valid"),
+    ):
+        lines.append([label, *(f"{published()[key][data]:.3f}" for data in N_ARY)])
+    note = "Test MRR, mean and deviation over seeds. `valid`: trained again on train and valid, for as many epochs as "
+    note += "were best on valid."
+    return f"{note}\n\n" + _table(["", *N_ARY], lines)
+
+
+def _tables(by_row: Mapping[str, Results]) -> list[str]:
+    parts = []
+    for result in by_row.get("statistics", []):
+        head = ["data set", "entities", "relations", "train", "valid", "test", "as published", "frequency", "lookup"]
+        lines = [
+            [
+                data,
+                *found["found"],
+                found["found"] == found["published"],
+                *(f"{v:.3f}" for v in found["floors"].values()),
+            ]
+            for data, found in result["rows"].items()
+        ]
+        parts += ["## Data sets", "The last two columns are the test MRR of our floors.", _table(head, lines)]
+    for result in by_row.get("complexity", []):
+        lines = [
+            [f"`{name}`", f"`{found['formula']}`", found["counted"], found["fully_expressive"], found["published"]]
+            for name, found in result["rows"].items()
+        ]
+        head = ["model", "parameters", "on WikiPeople-4", "fully expressive", "says the paper"]
+        parts += ["## Complexity", _table(head, lines)]
+    for result in by_row.get("cost", []):
+        keys = {"epoch_seconds": "an epoch", "total_seconds": "a training", "inference_seconds": "ranking test"}
+        lines = [[name, result["found"][key], result["published"][key]] for key, name in keys.items()]
+        parts += ["## Cost on WikiPeople-3, seconds", _table(["", "ours, CPU", "published, Titan XP"], lines)]
+    for result in by_row.get("claims", []):
+        lines = [[claim["claim"], f"**{claim['verdict']}**", claim["figures"]] for claim in result["claims"]]
+        parts += ["## What the paper says", _table(["claim", "", "figures here"], lines)]
+    return parts
+
+
+def _figure(row: Row, results: Results, into: Path) -> str:
+    pictures = draw(row, results, into)
+    if not pictures:
+        return f"### {row.about}\n\nNot run; `getd reproduce {row.name}` would take {_minutes(row)}."
+    name = row.name.split("/")[1]
+    return f"### {row.about}\n\n![{name}](figures/{name}.svg)\n\n`getd reproduce {row.name}`"
+
+
+def _everything(rows: Mapping[str, Row], by_row: Mapping[str, Results]) -> str:
+    lines = []
+    for name, row in rows.items():
+        found = by_row.get(name, [])
+        if row.kind in ("training", "derived"):
+            measured = ", ".join(f"{result['metrics']['mrr']:.4f}" for result in found)
+            valid = ", ".join(f"{result['valid_mrr']:.4f}" for result in found if result.get("valid_mrr"))
+            minutes = ", ".join(f"{result['seconds'] / 60:.0f}" for result in found)
+            seeds = ", ".join(str(result["seed"]) for result in found)
+            lines.append([f"`{name}`", seeds, measured or f"not run; {_minutes(row)}", valid, minutes])
+    return _table(["row", "seeds", "test MRR", "validation MRR", "minutes"], lines)
+
+
+def _minutes(row: Row) -> str:
+    return f"about {row.minutes:g} minutes a training" if row.minutes else "a time that is not known"
+
+
+def _mean(results: Results, key: str) -> float | None:
+    return mean(result["metrics"][key] for result in results) if results else None
+
+
+def _spread(results: Results) -> str:
+    values = [result["metrics"]["mrr"] for result in results]
+    if not values:
+        return "–"
+    return f"**{mean(values):.3f}**" + (f" ± {stdev(values):.3f}" if len(values) > 1 else "")
+
+
+def _sample(results: Results) -> str:
+    sizes = {result["protocol"]["sample"] for result in results}
+    return ", ".join("all" if size is None else f"{size:,} facts" for size in sizes)
+
+
+def _pair(ours: float | None, theirs: float | None) -> str:
+    first = "–" if ours is None else f"{ours:.3f}"
+    return f"{first} / {theirs:.3f}" if theirs is not None else first
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(_cell(cell) for cell in line)} |" for line in lines)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None:
+        return "–"
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,79 @@
+"""Results as files: one for each measurement, with all that is needed to trust it and to make it again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from getd.evaluation.report import Evaluation
+from getd.experiments.rows import Point
+from getd.facts.files import atomic_path
+from getd.prediction.run import Run
+from getd.runs.machine import machine_facts
+from getd.settings import override
+
+VERSIONS = ("getd", "numpy", "polars", "torch")
+GROUPS = ("arity", "position", "seen")
+
+
+def result_path(into: Path, point: Point) -> Path:
+    """Where a measurement is kept."""
+    return into / "results" / f"{point.name}.json"
+
+
+def write_result(into: Path, point: Point, found: Mapping[str, Any]) -> Path:
+    """Keep a measurement, with the machine and the versions."""
+    machine = machine_facts(*VERSIONS)
+    versions = machine.pop("versions")
+    result = {"row": point.row, "seed": point.seed, **_place(point), **found, "versions": versions, "machine": machine}
+    path = result_path(into, point)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_path(path) as temporary:
+        temporary.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return path
+
+
+def read_results(into: Path) -> list[dict[str, Any]]:
+    """All measurements that are kept, by name."""
+    paths = sorted((into / "results").glob("*.json"))
+    return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+
+
+def describe_training(run: Run) -> dict[str, Any]:
+    """What a training did, and what its report on test says."""
+    history, config, report = run.folder.read_history(), run.folder.read_config(), run.folder.read_json("report.json")
+    return {
+        **describe(config, report),
+        "epochs": len(history),
+        "best_epoch": report.get("best_epoch"),
+        "valid_mrr": report.get("valid_mrr"),
+        "seconds": round(sum(line["seconds"] for line in history), 1),
+        "parameters": sum(parameter.numel() for parameter in run.bare_model.parameters()),
+    }
+
+
+def describe_evaluation(config: Mapping[str, Any], evaluation: Evaluation, seconds: float) -> dict[str, Any]:
+    """What an evaluation says that belongs to no training of its own."""
+    return describe(config, evaluation.as_dict()) | {"seconds": round(seconds, 1)}
+
+
+def describe(config: Mapping[str, Any], report: Mapping[str, Any]) -> dict[str, Any]:
+    """Metrics, protocol and settings."""
+    metrics = dict(report["metrics"])
+    return {
+        "data": config["data"],
+        "model": config["model"]["name"],
+        "metrics": metrics,
+        "interval": metrics.pop("mrr_interval"),
+        "protocol": report["protocol"],
+        "floors": {name: floor["mrr"] for name, floor in report["floors"].items()},
+        "by": {group: report["by"][group] for group in GROUPS if group in report["by"]},
+        "config": override(config, []),
+    }
+
+
+def _place(point: Point) -> dict[str, Any]:
+    """Where a point of a figure stands."""
+    return {"series": point.series, "x": point.x} if point.series else {}

@@ -1,0 +1,158 @@
+"""Rows: everything that can be measured again, by name.
+
+``paper/…`` and ``best/…`` are configs that ``getd train --config`` reads too; ``best/ROW+memory``, ``+ensemble`` and
+``+valid`` are made from the runs of ``best/ROW``; ``figures/…`` are many trainings; the rest are tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import PositiveFloat
+
+from getd.errors import ConfigError, nearest
+from getd.settings import Settings, build, read_toml
+from getd.training.fit import full_config
+
+ROWS = Path(str(files("getd.experiments") / "rows"))
+ADDED = ("memory", "ensemble", "valid")  # what a name may carry, in this order
+MEMBERS = (0, 1, 2)  # the seeds of an ensemble
+TABLES = {
+    "statistics": "Table 3: entities, relations and facts of each data set, and our floors",
+    "complexity": "Table 2: parameters by formula and counted, and which models are fully expressive",
+    "cost": "Seconds of an epoch, of a whole training and of inference on WikiPeople-3",
+    "claims": "Each numeric claim of the paper's prose: shown, refuted or not run",
+}
+
+
+class RowTable(Settings):
+    """Settings of ``[row]``."""
+
+    about: str = ""  # one line
+    minutes: PositiveFloat | None = None  # what one training takes on one core
+    x: str = ""  # figures: what the axis shows
+    parameters: bool = False  # figures: the number of parameters beside the MRR
+    reference: str = ""  # figures: a row whose MRR is drawn as a line
+    curves: bool = False  # figures: loss and MRR of train and test by epoch, in place of one number
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table, or a figure."""
+
+    name: str
+    kind: Literal["training", "derived", "figure", "table"]
+    about: str
+    minutes: float | None = None
+    tables: Mapping[str, Any] = field(default_factory=dict)  # what its file holds
+
+    @property
+    def shows_curves(self) -> bool:
+        """Whether it shows each epoch of a training."""
+        return bool(self.tables.get("row", {}).get("curves", False))
+
+    @property
+    def base(self) -> str:
+        """The row whose runs a derived row is made from."""
+        return self.name.split("+")[0]
+
+    @property
+    def added(self) -> tuple[str, ...]:
+        """What a derived row has on top."""
+        return tuple(self.name.split("+")[1:])
+
+
+@dataclass(frozen=True)
+class Point:
+    """One measurement: a row with a seed, of a figure one of its points."""
+
+    row: str
+    seed: int
+    config: Mapping[str, Any] = field(default_factory=dict)
+    series: str = ""
+    x: float | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of its files."""
+        place = f"-{self.series}-{self.x:g}" if self.x is not None else f"-{self.series}" if self.series else ""
+        return f"{self.row.replace('/', '-')}{place}-seed-{self.seed}".lower().replace(" ", "-")
+
+
+@cache
+def all_rows() -> dict[str, Row]:
+    """Every row, by name."""
+    rows = {}
+    for path in sorted(ROWS.rglob("*.toml")):
+        row = read_row(path)
+        rows[row.name] = row
+        if row.name.startswith("best/getd-"):
+            for added in _combinations():
+                name = "+".join([row.name, *added])
+                rows[name] = Row(name, "derived", _derived_about(row.about, added))
+    return rows | {name: Row(name, "table", about) for name, about in TABLES.items()}
+
+
+def read_row(path: Path) -> Row:
+    """The row of a file, every setting of it checked."""
+    tables, name = read_toml(path), str(path.relative_to(ROWS).with_suffix(""))
+    told = build(RowTable, tables.get("row", {}), f"{name}: row")
+    kind: Literal["figure", "training"] = "figure" if name.startswith("figures/") else "training"
+    row = Row(name, kind, told.about, told.minutes, tables)
+    for point in points(row, [0]):
+        full_config({key: value for key, value in point.config.items() if key != "row"}, None, {})
+    return row
+
+
+def find_row(name: str) -> Row:
+    """A row by its name, or the nearest name."""
+    rows = all_rows()
+    if name not in rows:
+        raise ConfigError(f"no row {name!r}{nearest(name, list(rows))} (see: getd reproduce list)")
+    return rows[name]
+
+
+def points(row: Row, seeds: list[int]) -> list[Point]:
+    """What has to be measured for a row; an ensemble is one measurement, whatever the seeds."""
+    if row.kind == "table":
+        return [Point(row.name, 0)]
+    if row.kind == "derived":
+        chosen = seeds[:1] if "ensemble" in row.added else seeds
+        return [Point(row.name, seed, all_rows()[row.base].tables) for seed in chosen]
+    if row.kind == "training":
+        return [Point(row.name, seed, row.tables) for seed in seeds]
+    base = {key: row.tables[key] for key in ("data", "model", "training") if key in row.tables}
+    found = []
+    for series in row.tables["series"]:
+        for place in series.get("points", [{}]):
+            values = {**series.get("base", {}), **{key: value for key, value in place.items() if key != "x"}}
+            config = {key: dict(value) if isinstance(value, dict) else value for key, value in base.items()}
+            for name, value in values.items():
+                section, _, key = name.partition(".")
+                config.setdefault(section, {})[key] = value
+            found += [Point(row.name, seed, config, series["label"], place.get("x")) for seed in seeds]
+    return found
+
+
+def _combinations() -> list[tuple[str, ...]]:
+    return [
+        tuple(name for name, on in zip(ADDED, (memory, ensemble, valid), strict=True) if on)
+        for valid in (False, True)
+        for ensemble in (False, True)
+        for memory in (False, True)
+        if memory or ensemble or valid
+    ]
+
+
+def _derived_about(about: str, added: tuple[str, ...]) -> str:
+    words = {
+        "memory": "with a memory",
+        "ensemble": f"{len(MEMBERS)} seeds as one",
+        "valid": "trained again on train and valid",
+    }
+    return ", ".join([about, *(words[name] for name in added)])

@@ -1,0 +1,39 @@
+r"""Several trained models as one: the mean of their scores.
+
+A softmax turns the mean of scores into the geometric mean of the members' probabilities, made to sum to 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from getd.models.base import ScoringModel
+
+
+class Ensemble(ScoringModel):
+    """The mean of the scores of models of the same entities and relations."""
+
+    def __init__(self, members: Sequence[ScoringModel]) -> None:
+        super().__init__()
+        first = members[0]
+        self.n_entities, self.n_relations, self.arities = first.n_entities, first.n_relations, first.arities
+        self.members = nn.ModuleList(members)
+
+    def score_candidates(
+        self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None
+    ) -> Tensor:
+        return self._mean([member.score_candidates(relation, entities, position, candidates) for member in self])
+
+    def score_relations(self, entities: Tensor) -> Tensor:
+        return self._mean([member.score_relations(entities) for member in self])
+
+    def __iter__(self) -> Iterator[ScoringModel]:
+        for member in self.members:
+            assert isinstance(member, ScoringModel)
+            yield member
+
+    def _mean(self, scores: Sequence[Tensor]) -> Tensor:
+        return torch.stack(list(scores)).mean(dim=0)
