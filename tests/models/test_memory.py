@@ -31,9 +31,10 @@ def random_facts(arity: int, rows: int = 40) -> Facts:
     return Facts(rng.integers(0, N_RELATIONS, rows), rng.integers(0, N_ENTITIES, (rows, arity)))
 
 
-def remembering(arity: int, weights: MemoryWeights = WEIGHTS) -> Remembering:
+def remembering(arity: int) -> Remembering:
     settings = model_settings("n-cp", {"entity_dim": 4})
     model = make_model("n-cp", settings, N_ENTITIES, N_RELATIONS, (arity,), torch.Generator().manual_seed(0))
+    weights = {f"{arity}-{position}": WEIGHTS for position in range(arity)}
     return Remembering(model, Memory.from_facts({arity: random_facts(arity)}, N_ENTITIES), weights).double().eval()
 
 
@@ -81,7 +82,8 @@ def test_what_was_never_seen_adds_nothing() -> None:
     model = remembering(3)
     relation, entities = torch.tensor([0]), torch.tensor([[7, 0, 0]])
     facts = random_facts(3)
-    empty = Remembering(model.model, Memory.from_facts({3: facts.take(slice(0, 0))}, N_ENTITIES), WEIGHTS)
+    nothing = Memory.from_facts({3: facts.take(slice(0, 0))}, N_ENTITIES)
+    empty = Remembering(model.model, nothing, {"3-1": WEIGHTS})
     for candidates in (None, torch.tensor([1, 2]), torch.tensor([[1, 2]])):
         found = empty.score_candidates(relation, entities, 1, candidates)
         assert_close(found, model.model.score_candidates(relation, entities, 1, candidates))
@@ -97,10 +99,12 @@ def run_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_weights_chosen_have_the_mrr_they_are_said_to_have(run_path: Path) -> None:
     run = open_run(run_path)
     memory = Memory.from_facts(run.kb.split("train"), run.kb.n_entities)
-    weights, mrr = choose_weights(run.model, memory, run.kb)
-    measured = evaluate(Remembering(run.model, memory, weights), run.kb, "valid", by=(), floors=False)
-    assert mrr == pytest.approx(measured.mrr, abs=1e-6)
-    assert mrr > run.evaluate("valid", by=(), floors=False).mrr
+    chosen = choose_weights(run.model, memory, run.kb)
+    measured = evaluate(Remembering(run.model, memory, chosen.weights), run.kb, "valid", by=(), floors=False)
+    assert chosen.mrr == pytest.approx(measured.mrr, abs=1e-6)
+    assert set(chosen.weights) == {f"{arity}-{place}" for arity in run.kb.arities for place in range(arity)}
+    assert len({str(weights) for weights in chosen.weights.values()}) > 1 or not chosen.by_position
+    assert chosen.mrr > run.evaluate("valid", by=(), floors=False).mrr
 
 
 def test_a_run_carries_its_memory(run_path: Path) -> None:
@@ -113,7 +117,7 @@ def test_a_run_carries_its_memory(run_path: Path) -> None:
     assert again.evaluate("valid").mrr == pytest.approx(mrr, abs=1e-6)
     assert again.predict(*question) == run.predict(*question)
     assert open_run(run_path, memory=False).evaluate("test").mrr == before
-    for broken in ("{}", "[]", '{"weights": {"shar": 1}}', '{"weights": 3}', "{"):
+    for broken in ("{}", "[]", '{"weights": {"3-0": {"shar": 1}}}', '{"weights": 3}', "{"):
         (run_path / "memory.json").write_text(broken)
         with pytest.raises(RunError, match=r"memory\.json: expected"):
             open_run(run_path)

@@ -39,4 +39,6 @@ def remember(
         return
     rows = [["without memory", before], ["with memory", after]]
     print_table("Validation", ["", "MRR"], rows)
-    print_table("Weights of the memory", ["of", "weight"], [[key, value] for key, value in weights.items()])
+    names = list(next(iter(weights.values())))
+    rows = [[place, *(values[name] for name in names)] for place, values in weights.items()]
+    print_table("Weights of the memory", ["arity-position", *names], rows)

@@ -115,15 +115,14 @@ def _derived(row: Row, point: Point, place: Place, watching: Watching) -> dict[s
     found["protocol"] = {**found["protocol"], "trained_on": trained_on}
     extra: dict[str, Any] = {"members": list(seeds)}
     if weights is not None:
-        extra["memory"] = weights.model_dump()
+        extra["memory"] = {name: values.model_dump() for name, values in weights.items()}
     return found | extra
 
 
-def _memory_weights(models: list[ScoringModel], kb: KnowledgeBase) -> MemoryWeights:
+def _memory_weights(models: list[ScoringModel], kb: KnowledgeBase) -> dict[str, MemoryWeights]:
     """Those that are best on validation, for the models that did not see it."""
     memory = Memory.from_facts(kb.split("train"), kb.n_entities)
-    chosen, _ = choose_weights(models[0] if len(models) == 1 else Ensemble(models), memory, kb)
-    return chosen
+    return choose_weights(models[0] if len(models) == 1 else Ensemble(models), memory, kb).weights
 
 
 def _train_on_valid(

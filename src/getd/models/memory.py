@@ -26,7 +26,7 @@ FLOOR = 1e-3  # ε
 
 
 class MemoryWeights(Settings):
-    """How much the memory counts."""
+    """How much the memory counts at a position."""
 
     share: float = 0.0  # of what stood beside one given entity
     log_share: float = 0.0
@@ -88,19 +88,22 @@ class Memory(nn.Module):
 
 
 class Remembering(ScoringModel):
-    """A trained model with a memory beside it."""
+    """A trained model with a memory beside it; weights are by arity and position, ``"4-0"``."""
 
-    def __init__(self, model: ScoringModel, memory: Memory, weights: MemoryWeights) -> None:
+    def __init__(self, model: ScoringModel, memory: Memory, weights: Mapping[str, MemoryWeights]) -> None:
         super().__init__()
         self.n_entities, self.n_relations, self.arities = model.n_entities, model.n_relations, model.arities
-        self.model, self.memory, self.weights = model, memory, weights
+        self.model, self.memory, self.weights = model, memory, dict(weights)
 
     def score_candidates(
         self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None
     ) -> Tensor:
         scores = self.model.score_candidates(relation, entities, position, candidates)
+        weights = self.weights.get(f"{entities.shape[1]}-{position}")
+        if weights is None:
+            return scores
         rows, found, features = self.memory.features(relation, entities, position)
-        added = (features @ self.weights.as_tensor().to(features)).to(scores)
+        added = (features @ weights.as_tensor().to(features)).to(scores)
         if candidates is None:
             return scores.index_put((rows, found), added, accumulate=True)
         if candidates.dim() == 1:

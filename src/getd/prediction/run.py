@@ -63,10 +63,12 @@ class Run:
         ``sample``: choose on so many facts of validation, drawn at random, instead of all.
         """
         memory = Memory.from_facts(self.kb.split("train"), self.kb.n_entities)
-        weights, mrr = choose_weights(self.bare_model, memory, self.kb, sample)
-        self.folder.write_json("memory.json", {"weights": weights.model_dump(), "valid_mrr": mrr, "sample": sample})
-        self.model = Remembering(self.bare_model, memory, weights)
-        return mrr
+        chosen = choose_weights(self.bare_model, memory, self.kb, sample)
+        weights = {name: values.model_dump() for name, values in chosen.weights.items()}
+        found = {"weights": weights, "by_position": chosen.by_position, "valid_mrr": chosen.mrr, "sample": sample}
+        self.folder.write_json("memory.json", found)
+        self.model = Remembering(self.bare_model, memory, chosen.weights)
+        return chosen.mrr
 
     def predict(
         self, relation: str, entities: Sequence[str] | Mapping[str, str], top: int = 10, include_known: bool = False
@@ -126,10 +128,11 @@ def open_run(path: str | Path, memory: bool = True) -> Run:
     return Run(folder, kb, model)
 
 
-def _memory_weights(folder: RunFolder) -> MemoryWeights:
+def _memory_weights(folder: RunFolder) -> dict[str, MemoryWeights]:
     try:
-        return build(MemoryWeights, folder.read_json("memory.json")["weights"])
-    except (ConfigError, KeyError, TypeError, ValueError):
+        weights = folder.read_json("memory.json")["weights"]
+        return {name: build(MemoryWeights, values) for name, values in weights.items()}
+    except (ConfigError, KeyError, TypeError, ValueError, AttributeError):
         raise RunError(f"{folder.path / 'memory.json'}: expected the weights of a memory, found others") from None
 
 
