@@ -106,7 +106,7 @@ def test_poor_trials_end_early(search: Callable[..., Tuned], tmp_path: Path, pru
 
 def test_an_interrupted_trial_is_tried_again(search: Callable[..., Tuned], tmp_path: Path) -> None:
     stop = TuningWatch(training=lambda number, epochs: Watch(should_stop=lambda: number == 1))
-    with pytest.raises(Interrupted):
+    with pytest.raises(Interrupted, match="go on with the same command"):
         search(3, watch=stop)
     found = search(3)
     states = [trial.state for trial in found.study.trials()]
@@ -132,10 +132,15 @@ def test_a_run_that_is_not_of_the_study_stays(search: Callable[..., Tuned], tmp_
 
 @pytest.mark.parametrize(
     ("study", "message"),
-    [("study.txt", "expected a study FILE.db"), ("broken.db", "expected a SQLite file, found another")],
+    [
+        ("study.txt", "expected a study FILE.db"),
+        ("broken.db", "expected a SQLite file, found another"),
+        ("torn.db", "expected a study, found a broken file"),
+    ],
 )
 def test_files_that_are_no_study(search: Callable[..., Tuned], tmp_path: Path, study: str, message: str) -> None:
     (tmp_path / "broken.db").write_text("award\tJordan\tBulls\n")
+    (tmp_path / "torn.db").write_bytes(b"SQLite format 3\0" + b"\7" * 5000)
     with pytest.raises(ConfigError, match=message):
         search(1, study)
 
@@ -208,3 +213,17 @@ def test_trials_are_told_of_as_they_end(search: Callable[..., Tuned]) -> None:
     found = search(3, watch=TuningWatch(on_trial))
     assert [(number, finished) for number, _, finished in told] == [(0, 1), (1, 2), (2, 3)]
     assert told[-1][1] == found.best.number
+
+
+@pytest.mark.parametrize(
+    ("storage", "message"),
+    [
+        ("nosuch://user:secret@host/base", "the nosuch storage cannot be opened: Can't load plugin"),
+        ("sqlite:///no/such/folder/x.db", "the sqlite storage cannot be opened: (sqlite3.OperationalError) unable"),
+    ],
+)
+def test_a_storage_that_cannot_be_opened(search: Callable[..., Tuned], storage: str, message: str) -> None:
+    with pytest.raises(ConfigError) as found:
+        search(1, storage=storage)
+    assert str(found.value).startswith(message)
+    assert "secret" not in str(found.value)

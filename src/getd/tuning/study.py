@@ -20,11 +20,12 @@ import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
+from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
 
 from getd.errors import ConfigError, GetdError, NonFiniteScores, ShapeError
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.training.fit import full_config, interrupts, sizes, trainer_of
-from getd.training.train import Epoch, Watch
+from getd.training.train import Epoch, Interrupted, Watch
 from getd.tuning.space import Choices, Range, Space, apply
 
 Pruning = Literal["median", "hyperband", "none"]
@@ -89,7 +90,6 @@ class Study:
     def run(self, kb: KnowledgeBase, trials: int, watch: TuningWatch | None = None) -> None:
         """Try settings until so many trials have finished, together with whoever else works on this study."""
         kb, watch = without_test(kb), watch or TuningWatch()
-        kb.split("valid")
         while True:
             self._rescue()
             found = self._study.get_trials(deepcopy=False)
@@ -146,7 +146,7 @@ class Study:
             state = self._train(kb, tables, trial, watch.training(trial.number, self.epochs))
         except KeyboardInterrupt:
             self._lose(trial.number)
-            raise
+            raise Interrupted("go on with the same command") from None
         trial.set_user_attr("seconds", round(time.perf_counter() - start, 1))
         reported = self._study.get_trials(deepcopy=False)[trial.number].intermediate_values
         if state == TrialState.COMPLETE:
@@ -251,12 +251,13 @@ class _SeededByTrial(optuna.samplers.BaseSampler):
 def _storage(storage: str) -> optuna.storages.BaseStorage:
     """A database by its address, or a file: ``.db`` is SQLite, ``.journal`` a journal."""
     if "://" in storage:
+        kind = storage.split(":")[0]
         try:
             return optuna.storages.RDBStorage(storage)
         except ImportError:
-            raise ConfigError(f"no driver for {storage.split(':')[0]}: pip install 'getd[distributed]'") from None
-        except ValueError as error:
-            raise ConfigError(f"{storage}: {str(error).splitlines()[0]}") from None
+            raise ConfigError(f"no driver for {kind}: pip install 'getd[distributed]'") from None
+        except (SQLAlchemyError, ValueError) as error:  # the address may hold a password: it is not repeated
+            raise ConfigError(f"the {kind} storage cannot be opened: {str(error).splitlines()[0]}") from None
     path = Path(storage)
     if path.suffix not in (".db", ".journal"):
         raise ConfigError(f"expected a study FILE.db (SQLite) or FILE.journal, found {storage!r}")
@@ -265,7 +266,12 @@ def _storage(storage: str) -> optuna.storages.BaseStorage:
         return optuna.storages.JournalStorage(JournalFileBackend(str(path)))
     if path.exists() and path.stat().st_size and not path.read_bytes()[:16].startswith(b"SQLite format 3"):
         raise ConfigError(f"{path}: expected a SQLite file, found another")
-    return optuna.storages.RDBStorage(f"sqlite:///{path}", engine_kwargs={"connect_args": {"timeout": 120}})
+    try:
+        return optuna.storages.RDBStorage(f"sqlite:///{path}", engine_kwargs={"connect_args": {"timeout": 120}})
+    except DatabaseError as error:
+        if isinstance(error, OperationalError):  # another process makes the tables: patience
+            raise
+        raise ConfigError(f"{path}: expected a study, found a broken file ({error.orig})") from None
 
 
 def _patiently(work: Callable[[], optuna.Study]) -> optuna.Study:

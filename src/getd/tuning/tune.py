@@ -66,6 +66,8 @@ def tune(
     name = full_config(tables, model, {})["model"]["name"]
     tables["model"] = {**tables.get("model", {}), "name": name}
     searched = read_space(space, tables)
+    for split in ("train", "valid"):  # before a study is begun
+        kb.split(split)
     label = str(study) if storage else f"{kb.name}-{name}"
     opened = Study(storage or str(study), label, kb.name, tables, searched, pruning, seed)
     folder = RunFolder(Path(out) if out else Path("runs") / f"{kb.name}-{name}-tuned")
