@@ -278,3 +278,20 @@ def test_the_demo_is_far_above_its_floors(tmp_path: Path) -> None:
     known = run.kb.known("train", "valid")
     right = [run.answer(question, 1, known=known)[0].name == answer for question, answer in sample_questions(run.kb)]
     assert sum(right) >= 3
+
+
+def test_the_loss_on_validation_is_that_of_the_formula(kb: KnowledgeBase, tmp_path: Path) -> None:
+    run = getd.train(kb, out=tmp_path / "run", config=config(epochs=1, validation_loss=True))
+    known, losses = kb.known(), []
+    for facts in kb.split("valid").values():
+        for row in range(len(facts)):
+            fact = facts.take(slice(row, row + 1))
+            relation, entities = torch.tensor(fact.relation), torch.tensor(fact.entities)
+            for position in range(facts.arity):
+                scores = run.model.score_candidates(relation, entities, position)[0].tolist()
+                answer, others = int(entities[0, position]), known.lookup(fact.relation, fact.entities, position).values
+                kept = [s for c, s in enumerate(scores) if c == answer or c not in others]
+                losses.append(np.log(np.sum(np.exp(kept))) - scores[answer])
+    (line,) = run.folder.read_history()
+    assert line["valid_loss"] == pytest.approx(np.mean(losses), rel=1e-5)
+    assert "valid_loss" not in getd.train(kb, out=tmp_path / "b", config=config(epochs=1)).folder.read_history()[0]

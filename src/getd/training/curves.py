@@ -21,6 +21,10 @@ def draw(folder: RunFolder) -> Path | None:
     figure = Figure(figsize=(7, 3.5), layout="constrained")
     axis = figure.subplots()
     axis.plot([line["epoch"] for line in history], [line["loss"] for line in history], color="tab:blue", label="loss")
+    held_out = [(line["epoch"], line["valid_loss"]) for line in history if "valid_loss" in line]
+    if held_out:
+        axis.plot(*zip(*held_out, strict=True), color="tab:blue", linestyle="--", label="loss on validation")
+        axis.legend()
     axis.set_xlabel("epoch")
     axis.set_ylabel("training loss", color="tab:blue")
     measured = [line for line in history if "valid_mrr" in line]
