@@ -75,7 +75,7 @@ curves = true
 
 [training]
 epochs = 3
-patience = 1000
+patience = 0
 validation_loss = true
 threads = 1
 

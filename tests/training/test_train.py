@@ -195,6 +195,9 @@ def test_the_best_weights_are_a_copy_not_the_last(kb: KnowledgeBase, tmp_path: P
 def test_patience_ends_a_training(kb: KnowledgeBase, tmp_path: Path) -> None:
     getd.train(kb, out=tmp_path / "run", config=config(epochs=50, learning_rate=1e-9, patience=2, ema=0.0))
     assert len(RunFolder(tmp_path / "run").read_history()) <= 10
+    getd.train(kb, out=tmp_path / "never", config=config(epochs=5, learning_rate=1e-9, patience=0, ema=0.0))
+    assert len(RunFolder(tmp_path / "never").read_history()) == 5
+    assert RunFolder(tmp_path / "never").read_config()["training"]["patience"] == 0
 
 
 def test_a_loss_that_explodes_stops_the_training(kb: KnowledgeBase, tmp_path: Path) -> None:

@@ -135,7 +135,7 @@ def _train_on_valid(
         epochs = run.folder.read_json("report.json")["best_epoch"]
         if epochs is None:
             raise RunError(f"{run.path} was not validated: how long to train is not known")
-        models.append(_train(point, merged, place, watching, epochs=epochs, patience=None).bare_model)
+        models.append(_train(point, merged, place, watching, epochs=epochs, patience=0).bare_model)
     return models
 
 

@@ -40,7 +40,7 @@ class TrainSettings(Settings):
     n3: NonNegativeFloat = 0.0  # weight of the mean cube of the embeddings
     ema: Annotated[float, Ge(0), Lt(1)] = 0.0  # decay of the moving average of the weights that is evaluated; 0: none
     clip: PositiveFloat | None = None  # largest norm of the gradient; None: any
-    patience: PositiveInt | None = 10  # validations without a better MRR before stopping; None: never
+    patience: NonNegativeInt = 10  # validations without a better MRR before stopping; 0: never
     validate_every: PositiveInt = 1  # epochs
     validation_sample: PositiveInt | None = None  # facts drawn once from valid; None: all
     validation_loss: bool = False  # measured as well, for curves

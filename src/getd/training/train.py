@@ -84,7 +84,7 @@ class Trainer:
             mrr, held_out = self._validate()
             mean = progress.loss_sum / progress.n_facts
             epoch = Epoch(progress.epoch, mean, progress.seconds, progress.n_facts, learning_rate, mrr, held_out)
-            progress.finished = settings.patience is not None and progress.worse >= settings.patience
+            progress.finished = 0 < settings.patience <= progress.worse
             progress.epoch, progress.batches_done, progress.loss_sum = progress.epoch + 1, 0, 0.0
             progress.n_facts, progress.seconds, progress.generator = 0, 0.0, self.generator.get_state()
             watch.on_epoch(epoch)
