@@ -28,7 +28,7 @@ QUICK = (
     "model.ring_ranks=4",
 )
 METRICS = {"mrr", "hits_at_1", "hits_at_3", "hits_at_10"}
-ROWS = sorted((Path(__file__).parents[2] / "src/getd/experiments/rows").rglob("*.toml"))
+ROWS = sorted((Path(__file__).parents[2] / "src/getd/experiments/rows").glob("[bp]*/*.toml"))
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +172,7 @@ def test_a_model_for_two_entities_names_those_for_more(getd: Getd, tmp_path: Pat
 @pytest.mark.parametrize("path", ROWS, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_every_row_is_a_config_that_can_be_trained(path: Path) -> None:
     tables = read_toml(path)
-    assert path.stem == f"{full_config(tables, None, {})['model']['name']}-{tables['data'].lower()}"
+    assert path.stem.startswith(f"{full_config(tables, None, {})['model']['name']}-{tables['data'].lower()}")
     assert f"getd train --config src/getd/experiments/rows/{path.parent.name}/{path.name}" in path.read_text()
     assert set(tables.get("published", METRICS)) == METRICS
 

@@ -58,8 +58,10 @@ ties shared. "Published" is Liu, Yao and Li (2020). What was tried to get there:
 
 def _models(data: str, folder: str, by_row: Mapping[str, Results]) -> str:
     lines = []
-    for model, name in NAMES.items():
-        row = f"{folder}/{model}-{data.lower()}"
+    names = {f"{model}-{data.lower()}": name for model, name in NAMES.items()}
+    names[f"getd-{data.lower()}-rank-25"] = "GETD, rank 25"
+    for stem, name in names.items():
+        row = f"{folder}/{stem}"
         if row in all_rows():
             wanted, found = all_rows()[row].tables.get("published", {}), by_row.get(row, [])
             cells = [_pair(_mean(found, key), wanted.get(key)) for key in HITS]
