@@ -60,4 +60,5 @@ class GETD(TuckerModel):
     ) -> list[Tensor]:
         ring = self.rings[str(arity)]
         assert isinstance(ring, nn.ParameterList)
-        return reshaped_environments(list(ring), self.dims[arity], vectors, places)
+        cores = [self._dropped(core) for core in ring]
+        return reshaped_environments(cores, self.dims[arity], vectors, places)

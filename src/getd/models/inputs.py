@@ -25,8 +25,7 @@ class NormDropout(nn.Module):
         if self.norm is not None:
             rows = self._normalise(self.norm, rows)
         if self.training and self.dropout:
-            kept = torch.rand_like(rows) >= self.dropout  # a third of the time of nn.Dropout, which draws bit by bit
-            rows = rows * (kept / (1 - self.dropout))
+            rows = dropped(rows, self.dropout)
         return rows if vectors.dim() == 2 else rows.view(vectors.shape)
 
     def _normalise(self, norm: nn.BatchNorm1d, rows: Tensor) -> Tensor:
@@ -37,6 +36,12 @@ class NormDropout(nn.Module):
         return torch.batch_norm(
             rows, norm.weight, norm.bias, *statistics, batch_statistics, norm.momentum, norm.eps, False
         )
+
+
+def dropped(values: Tensor, share: float) -> Tensor:
+    """Numbers with that share of them set to 0, the others made larger for it."""
+    kept = torch.rand_like(values) >= share  # a third of the time of nn.Dropout, which draws bit by bit
+    return values * (kept / (1 - share))
 
 
 class PositionNormDropout(nn.Module):

@@ -60,7 +60,7 @@ class NTuckER(TuckerModel):
     def environments(
         self, arity: int, relation: Tensor | None, vectors: Sequence[Tensor | None], places: Sequence[int]
     ) -> list[Tensor]:
-        core, first = self.cores[str(arity)], vectors[0]
+        core, first = self._dropped(self.cores[str(arity)]), vectors[0]
         if relation is None or first is None or (self.training and self._relation_dropout):
             return tucker_environments(core, vectors, places)
         distinct, groups = relation.unique(return_inverse=True)  # type: ignore[no-untyped-call]

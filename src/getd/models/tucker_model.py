@@ -16,14 +16,15 @@ from pydantic import PositiveInt
 from torch import Tensor
 
 from getd.models.base import DotProductModel, check_arity
-from getd.models.inputs import Norms, embedding, norms_by_arity
-from getd.models.settings import TensorModelSettings
+from getd.models.inputs import Norms, dropped, embedding, norms_by_arity
+from getd.models.settings import Dropout, TensorModelSettings
 
 
 class TuckerSettings(TensorModelSettings):
     """Settings of ``[model]`` for models with a core."""
 
     relation_dim: PositiveInt | None = None  # None: as entity_dim
+    core_dropout: Dropout = 0.0  # on the numbers of the core, or of the ring's cores
 
 
 class TuckerModel(DotProductModel):
@@ -44,6 +45,7 @@ class TuckerModel(DotProductModel):
         self.entity = embedding(n_entities, d_e, settings.initial_scale, generator, sparse=True)
         self.relation = embedding(n_relations, d_r, settings.initial_scale, generator)
         self.norms = norms_by_arity(self.arities, d_r, settings)
+        self._core_dropout: float = getattr(settings, "core_dropout", 0.0)
 
     def environments(
         self, arity: int, relation: Tensor | None, vectors: Sequence[Tensor | None], places: Sequence[int]
@@ -54,6 +56,10 @@ class TuckerModel(DotProductModel):
         facts of one relation have one vector there, unless it was dropped out.
         """
         raise NotImplementedError
+
+    def _dropped(self, core: Tensor) -> Tensor:
+        """A core as training sees it."""
+        return dropped(core, self._core_dropout) if self.training and self._core_dropout else core
 
     def query(self, relation: Tensor, entities: Tensor, position: int) -> Tensor:
         n, norms = self._arity(entities)
