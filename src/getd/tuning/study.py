@@ -195,7 +195,10 @@ class Study:
                 self._lose(trial.number)
 
     def _lose(self, number: int) -> None:
-        trial = self._study.tell(number, state=TrialState.FAIL, skip_if_finished=True)
+        try:
+            trial = self._study.tell(number, state=TrialState.FAIL)
+        except (ValueError, optuna.exceptions.UpdateFinishedTrialError):  # another process was quicker
+            return
         if trial.params:
             self._study.enqueue_trial(trial.params)
 
