@@ -203,6 +203,23 @@ def test_a_page_before_anything_has_finished(kb: KnowledgeBase, tmp_path: Path) 
     assert study.best() is None
 
 
+def test_a_page_of_nothing_but_a_lost_trial(search: Callable[..., Tuned], tmp_path: Path) -> None:
+    epochs: list[int] = []
+    watch = Watch(on_epoch=lambda epoch: epochs.append(epoch.epoch), should_stop=lambda: len(epochs) == 2)
+    with pytest.raises(Interrupted):
+        search(1, watch=TuningWatch(training=lambda number, epochs: watch))
+    study = Study(
+        str(tmp_path / "study.db"),
+        "demo-n-cp",
+        "demo",
+        SMALL | {"data": "demo"},
+        read_space("paper", SMALL),
+        "median",
+        0,
+    )
+    assert "1 lost" in write_page(study, tmp_path / "study.html").read_text(encoding="utf-8")
+
+
 def test_trials_are_told_of_as_they_end(search: Callable[..., Tuned]) -> None:
     told: list[tuple[int, int, int]] = []
 

@@ -33,7 +33,7 @@ MARKS = {"complete": "o", "pruned": "x"}
 def write_page(study: Study, path: Path) -> Path:
     """Write the page of a study."""
     trials, best = study.trials(), study.best()
-    shown = [trial for trial in trials if trial.mrr is not None]
+    shown = [trial for trial in trials if trial.mrr is not None and trial.state in MARKS]
     data, model = study.note("data"), study.note("config")["model"]["name"]
     parts = [f"<h1>{escape(model)} on {escape(data)}</h1>", _summary(trials, best)]
     if shown:
