@@ -54,7 +54,7 @@ def make_model(shape: Shape, settings: Mapping[str, float] | None = None, cls: t
 
 def make_trainer(model: ScoringModel, blocks: Mapping[int, Facts], **settings: object) -> Trainer:
     """A trainer, in the paper's regime where none is named, in training mode; no validation."""
-    chosen = TrainSettings.model_validate({"device": "cpu", "patience": None, **settings})
+    chosen = TrainSettings.model_validate({"device": "cpu", "patience": 0, **settings})
     known = KnownAnswers.build([blocks], model.n_relations, model.n_entities)
     model.train()
     return Trainer(model, REGIMES[chosen.regime](blocks, known, model.n_entities, chosen, CPU), None, chosen)
