@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -150,11 +148,16 @@ def test_two_processes_share_a_study_and_a_kill_loses_one_trial(tmp_path: Path) 
     command = [sys.executable, "-m", "getd", "tune", "demo", "--model", "n-cp", "--trials", "5", "--quiet", "--json"]
     command += ["--study", str(tmp_path / "s.db"), "--out", str(tmp_path / "run"), "--pruning", "none"]
     command += [part for setting in settings for part in ("--set", setting)]
-    first, second = (subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2))
-    study = wait_for_study(tmp_path / "s.db", first.pid)
-    os.kill(first.pid, signal.SIGKILL)
-    first.communicate()
-    told, _ = second.communicate(timeout=200)
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as first,
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as second,
+    ):
+        try:
+            study = wait_for_study(tmp_path / "s.db", first.pid)
+        finally:
+            first.kill()
+            first.wait()  # else it stays as a zombie, which looks alive
+        told, _ = second.communicate(timeout=200)
     assert second.returncode == 0
     found = json.loads(told)
     assert found["trials"] == {"complete": 5, "pruned": 0, "running": 0, "lost": 1}
@@ -176,6 +179,18 @@ def wait_for_study(path: Path, process: int) -> Study:
             if any(t.user_attrs.get("worker", {}).get("process") == process and t.intermediate_values for t in running):
                 return study
     raise AssertionError("no trial began")
+
+
+def test_many_may_begin_a_study_at_the_same_moment(tmp_path: Path) -> None:
+    code = (
+        "import sys, time; from getd.tuning.study import Study; from getd.tuning.space import read_space\n"
+        "config = {'model': {'name': 'n-cp'}}; space = read_space('paper', config)\n"
+        "time.sleep(max(0, float(sys.argv[2]) - time.time()))\n"
+        "Study(sys.argv[1], 's', 'demo', config, space, 'none', 0)"
+    )
+    at = str(time.time() + 12)
+    started = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "s.db"), at]) for _ in range(4)]
+    assert [process.wait(timeout=100) for process in started] == [0] * 4
 
 
 def test_a_worker_is_gone_when_its_process_is() -> None:

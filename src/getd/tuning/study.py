@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +21,7 @@ import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
-from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError, SQLAlchemyError
 
 from getd.errors import ConfigError, GetdError, NonFiniteScores, ShapeError
 from getd.facts.knowledge_base import KnowledgeBase
@@ -272,23 +273,22 @@ def _storage(storage: str) -> optuna.storages.BaseStorage:
     try:
         return optuna.storages.RDBStorage(f"sqlite:///{path}", engine_kwargs={"connect_args": {"timeout": 120}})
     except DatabaseError as error:
-        if isinstance(error, OperationalError):  # another process makes the tables: patience
+        if isinstance(error, OperationalError | IntegrityError):  # another process is making the tables
             raise
         raise ConfigError(f"{path}: expected a study, found a broken file ({error.orig})") from None
 
 
 def _patiently(work: Callable[[], optuna.Study]) -> optuna.Study:
-    """Two processes that make the tables of one file at the same moment stand in each other's way; once."""
-    for wait in (0.2, 1.0):
+    """Processes that make the tables of one file at the same moment stand in each other's way, and try again."""
+    for wait in (0.2, 0.5, 1.0, 2.0, 4.0):
         try:
             return work()
-        except GetdError:
-            raise
-        except Exception as error:
-            if "exists" not in str(error) and "locked" not in str(error):
-                raise
-            time.sleep(wait)
-    return work()
+        except (SQLAlchemyError, optuna.exceptions.StorageInternalError):
+            time.sleep(wait * random.uniform(0.5, 1.5))
+    try:
+        return work()
+    except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
+        raise ConfigError(f"the study cannot be opened: {str(error).splitlines()[0]}") from None
 
 
 def _pruner(pruning: Pruning, epochs: int) -> optuna.pruners.BasePruner:
