@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).parent.parent
+Tables = dict[str, dict[str, dict[str, float]]]  # title, row, column
 MIB, GIB = 2**20, 2**30
 
 
@@ -76,6 +77,7 @@ class Result:
     plots: list[Plot]
     details: dict[str, object]  # raw seconds, bytes, sizes: JSON
     packages: tuple[str, ...]  # whose versions matter
+    tables: Tables = field(default_factory=dict)  # figures without limits, of many alike
 
     @property
     def holds(self) -> bool:

@@ -34,6 +34,7 @@ def to_json(result: Result) -> dict[str, Any]:
         "details": result.details,
         "peak_memory_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),  # of the whole process
         "plots": [asdict(plot) for plot in result.plots],
+        "tables": result.tables,
         "machine": machine_facts(*result.packages),
     }
 
@@ -42,7 +43,8 @@ def from_json(values: dict[str, Any]) -> Result:
     """The result that :func:`to_json` wrote."""
     figures = [Figure(**{key: figure[key] for key in figure if key != "holds"}) for figure in values["figures"]]
     plots = [Plot(**plot | {"series": [Series(**series) for series in plot["series"]]}) for plot in values["plots"]]
-    return Result(values["name"], figures, plots, values["details"], tuple(values["machine"]["versions"]))
+    packages = tuple(values["machine"]["versions"])
+    return Result(values["name"], figures, plots, values["details"], packages, values.get("tables", {}))
 
 
 def write(values: dict[str, Any], folder: Path) -> None:
@@ -64,6 +66,14 @@ def show(result: Result, console: Console, enforced: bool = True) -> None:
         verdict = "" if figure.limit is None or not enforced else "holds" if figure.holds else "[bold red]beyond[/]"
         table.add_row(figure.name, number(figure.value), figure.unit, limit(figure), verdict)
     console.print(table)
+    for title, rows in result.tables.items():
+        columns = list(next(iter(rows.values())))
+        table = Table("", title=title, title_justify="left")
+        for column in columns:
+            table.add_column(column, justify="right")
+        for name, values in rows.items():
+            table.add_row(name, *(number(values[column]) for column in columns))
+        console.print(table)
 
 
 def number(value: float) -> str:
@@ -138,6 +148,12 @@ def _section(values: dict[str, Any], folder: Path) -> str:
     for figure in result.figures:
         verdict = "" if figure.limit is None else "holds" if figure.holds else "**beyond**"
         lines.append(f"| {figure.name} | {number(figure.value)} {figure.unit} | {limit(figure)} | {verdict} |")
+    for title, rows in result.tables.items():
+        columns = list(next(iter(rows.values())))
+        lines += ["", f"| {title} | {' | '.join(columns)} |", f"|---|{'---:|' * len(columns)}"]
+        lines += [
+            f"| {name} | {' | '.join(number(values[column]) for column in columns)} |" for name, values in rows.items()
+        ]
     threads = f", torch on {machine['threads']}" if machine.get("threads") else ""
     versions = ", ".join(f"{package} {version}" for package, version in machine["versions"].items())
     lines += [
