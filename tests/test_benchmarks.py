@@ -16,7 +16,8 @@ from benchmarks.subjects import multiply_adds, ring_products
 FIGURES = [Figure("step over bare", 1.2, "x", 1.5), Figure("speed-up", 20, "x", 15, at_least=True)]
 CURVES = Plot("time", "entities", "s", [Series("ours", [1, 10], [1, 2]), Series("bare", [1, 10], [1, 3])])
 BARS = Plot("parts", "", "ms", [Series("ms", [0, 1], [1, 2])], log=False, x_ticks=["loss", "rest"])
-RESULT = Result("made_up", FIGURES, [CURVES, BARS, BARS], {"seconds": {"step": 1.0}}, ("getd", "torch"))
+TABLES = {"demo": {"getd": {"facts a second": 1234.0, "parameters": 56.0}}}
+RESULT = Result("made_up", FIGURES, [CURVES, BARS, BARS], {"seconds": {"step": 1.0}}, ("getd", "torch"), TABLES)
 BEYOND = Result("made_up", [Figure("step over bare", 1.6, "x", 1.5)], [], {}, ())
 
 
@@ -48,7 +49,7 @@ def test_a_result_is_the_same_after_json() -> None:
 def test_results_are_kept_with_the_machine_and_drawn(place: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["facts"], run=lambda name, quick: to_json(RESULT), **place) == 0
     kept = json.loads((place["folder"] / "made_up.json").read_text())
-    assert set(kept) == {"name", "command", "figures", "details", "peak_memory_mib", "plots", "machine"}
+    assert set(kept) == {"name", "command", "figures", "details", "peak_memory_mib", "plots", "tables", "machine"}
     assert kept["command"] == "python -m benchmarks made_up"
     assert kept["figures"][0] == {
         "name": "step over bare",
@@ -60,7 +61,9 @@ def test_results_are_kept_with_the_machine_and_drawn(place: dict[str, Any], caps
     }
     assert set(kept["machine"]["versions"]) == {"getd", "torch"}
     assert sorted(path.name for path in place["folder"].iterdir()) == ["made_up.json", "made_up.svg"]
-    assert "holds" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "holds" in shown
+    assert "1,234" in shown
 
 
 def test_the_page_gets_a_table_between_its_markers(place: dict[str, Any]) -> None:
@@ -71,6 +74,7 @@ def test_the_page_gets_a_table_between_its_markers(place: dict[str, Any]) -> Non
         assert page.endswith(f"{END}\nafter\n")
         assert page.count("| step over bare | 1.2 x | ≤ 1.5 | holds |\n| speed-up | 20 x | ≥ 15 | holds |") == 1
         assert "![made_up](results/made_up.svg)" in page
+        assert "| demo | facts a second | parameters |\n|---|---:|---:|\n| getd | 1,234 | 56 |\n" in page
         assert "outdated" not in page
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import PositiveInt, ValidationError
 
 from getd.errors import ConfigError
-from getd.settings import Settings, build, override, read_toml, to_toml
+from getd.settings import Settings, build, override, read_toml, to_toml, with_values
 
 
 class Training(Settings):
@@ -121,3 +121,13 @@ def test_a_toml_file_that_cannot_be_read_is_one_sentence(tmp_path: Path) -> None
     assert str(caught.value) == f"{path}: expected UTF-8, found byte 0xff at offset 8"
     path.write_text('data = "demo"')
     assert read_toml(path) == {"data": "demo"}
+
+
+def test_values_go_into_a_config_and_leave_it_as_it_was() -> None:
+    config = {"data": "demo", "training": {"epochs": 2}}
+    assert with_values(config, {"training.decay": 0.9, "model.ring_ranks": 3}) == {
+        "data": "demo",
+        "training": {"epochs": 2, "decay": 0.9},
+        "model": {"ring_ranks": 3},
+    }
+    assert config == {"data": "demo", "training": {"epochs": 2}}

@@ -87,6 +87,19 @@ def override(tables: Mapping[str, Any], assignments: Sequence[str]) -> dict[str,
     return result
 
 
+def with_values(tables: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The tables with values, named ``section.key``, in them.
+
+    >>> with_values({"data": "demo", "training": {"epochs": 5}}, {"training.decay": 0.9})
+    {'data': 'demo', 'training': {'epochs': 5, 'decay': 0.9}}
+    """
+    result = override(tables, [])
+    for name, value in values.items():
+        section, _, key = name.partition(".")
+        result.setdefault(section, {})[key] = value
+    return result
+
+
 def _explain(model: type[Settings], error: ErrorDetails, section: str) -> str:
     path = ".".join([section] * bool(section) + [str(part) for part in error["loc"]])
     if error["type"] == "extra_forbidden":

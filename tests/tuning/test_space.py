@@ -8,7 +8,7 @@ import pytest
 
 from getd.errors import ConfigError
 from getd.models.registry import MODELS
-from getd.tuning.space import SPACES, Choices, Range, apply, read_space
+from getd.tuning.space import SPACES, Choices, Range, read_space
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -63,13 +63,3 @@ def test_a_mistyped_space_gets_the_nearest() -> None:
         ConfigError, match=r"^no space or file 'papr'; did you mean 'paper'\? \(there are paper, wide\)$"
     ):
         read_space("papr", {}, "getd")
-
-
-def test_values_go_into_a_config_and_leave_it_as_it_was() -> None:
-    config = {"data": "demo", "training": {"epochs": 2}}
-    assert apply(config, {"training.decay": 0.9, "model.ring_ranks": 3}) == {
-        "data": "demo",
-        "training": {"epochs": 2, "decay": 0.9},
-        "model": {"ring_ranks": 3},
-    }
-    assert config == {"data": "demo", "training": {"epochs": 2}}

@@ -7,9 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -71,7 +69,7 @@ def test_a_study_that_goes_on_tries_what_it_would_have_tried(search: Callable[..
 
 
 def test_what_stands_in_test_plays_no_part(search: Callable[..., Tuned], kb: KnowledgeBase, tmp_path: Path) -> None:
-    other = replace(kb, splits=MappingProxyType(dict(kb.splits) | {"test": kb.splits["train"]}))
+    other = kb.with_splits(train=kb.split("train"), valid=kb.split("valid"), test=kb.split("train"))
     assert tried(search(2)) == tried(search(2, "other.db", other, out=tmp_path / "other"))
 
 
@@ -143,6 +141,19 @@ def test_files_that_are_no_study(search: Callable[..., Tuned], tmp_path: Path, s
         search(1, study)
 
 
+def test_a_trial_that_another_process_gave_up_is_tried_again(search: Callable[..., Tuned], tmp_path: Path) -> None:
+    """As after a long sleep of the machine: its worker goes on, and finds that it was thought dead."""
+    begun = search(1, pruning="none").study
+
+    def watch(number: int, epochs: int) -> Watch:
+        return Watch(on_epoch=lambda epoch: begun._lose(number) if (number, epoch.epoch) == (1, 2) else None)
+
+    search(3, pruning="none", watch=TuningWatch(training=watch))
+    trials = begun.trials()
+    assert [trial.state for trial in trials] == ["complete", "lost", "complete", "complete"]
+    assert trials[2].values == trials[1].values
+
+
 def test_two_processes_share_a_study_and_a_kill_loses_one_trial(tmp_path: Path) -> None:
     settings = ["model.entity_dim=25", "training.epochs=10", "training.threads=1"]
     command = [sys.executable, "-m", "getd", "tune", "demo", "--model", "n-cp", "--trials", "5", "--quiet", "--json"]
@@ -156,7 +167,6 @@ def test_two_processes_share_a_study_and_a_kill_loses_one_trial(tmp_path: Path) 
             study = wait_for_study(tmp_path / "s.db", first.pid)
         finally:
             first.kill()
-            first.wait()  # else it stays as a zombie, which looks alive
         told, _ = second.communicate(timeout=200)
     assert second.returncode == 0
     found = json.loads(told)

@@ -85,7 +85,7 @@ def list_rows(into: Path, json: bool) -> None:
     found: dict[str, int] = {}
     for result in read_results(into):
         found[result["row"]] = found.get(result["row"], 0) + 1
-    rows = [[row.name, found.get(row.name, 0), row.minutes, row.about] for row in all_rows().values()]
+    rows = [[row.name, found.get(row.name, 0), row.told.minutes, row.told.about] for row in all_rows().values()]
     if json:
         keys = ("row", "results", "minutes", "about")
         print_json({"rows": [dict(zip(keys, row, strict=True)) for row in rows]})
@@ -106,6 +106,5 @@ def training_of(point: Point, quiet: bool, is_over: Callable[[], bool]) -> Itera
 
     if not quiet:
         print(point.name, file=sys.stderr, flush=True)
-    tables = {key: value for key, value in point.config.items() if key != "series"}
-    with training_progress(quiet, full_config(tables, None, {})["training"]["epochs"]) as watch:
+    with training_progress(quiet, full_config(point.config, None, {})["training"]["epochs"]) as watch:
         yield replace(watch, should_stop=is_over)

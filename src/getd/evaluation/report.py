@@ -12,7 +12,7 @@ from getd.errors import ConfigError, nearest
 from getd.evaluation.counting import Ranks, Ties
 from getd.evaluation.metrics import Metrics, mean_reciprocal_rank, measure
 from getd.evaluation.ranks import CHUNK, rank_facts
-from getd.facts.facts import Blocks, Facts, Ids, count
+from getd.facts.facts import Blocks, Facts, Ids, count, join
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.known import KnownAnswers
 from getd.models.base import ScoringModel
@@ -175,13 +175,7 @@ def sample_facts(blocks: Blocks, number: int | None, seed: int = 0) -> dict[int,
 
 def floor_models(kb: KnowledgeBase, trained_on: Sequence[str] = ("train",)) -> dict[str, ScoringModel]:
     """The counting models that stand beside every model, made from the facts of these splits."""
-    splits = [kb.split(name) for name in trained_on]
-    parts = {arity: [blocks[arity] for blocks in splits if arity in blocks] for arity in kb.arities}
-    facts = {
-        arity: Facts(np.concatenate([b.relation for b in found]), np.concatenate([b.entities for b in found]))
-        for arity, found in parts.items()
-        if found
-    }
+    facts = join(*(kb.split(name) for name in trained_on))
     sizes = (kb.n_relations, kb.n_entities)
     return {"frequency": Frequency.from_facts(facts, *sizes), "lookup": Lookup.from_facts(facts, *sizes)}
 

@@ -31,7 +31,7 @@ def draw(row: Row, results: Results, into: Path) -> list[Path]:
     mine = [result for result in results if result["row"] == row.name]
     if not mine:
         return []
-    figure = _curves(row, mine) if row.shows_curves else _points(row, mine, results)
+    figure = _curves(row, mine) if row.told.curves else _points(row, mine, results)
     written = []
     for form in ("svg", "png"):
         path = into / "figures" / f"{row.name.split('/')[1]}.{form}"
@@ -46,19 +46,18 @@ def _points(row: Row, mine: Results, results: Results) -> Figure:
     """MRR, and parameters where they differ, by what the axis shows."""
     labels = list(dict.fromkeys(series["label"] for series in row.tables["series"]))
     counts = {label: _by_x(mine, label, lambda result: result["parameters"]) for label in labels}
-    two = len(labels) > 1 and row.tables["row"].get("parameters", False)
+    two = len(labels) > 1 and row.told.parameters
     figure = Figure(figsize=(10 if two else 5.5, 3.6), layout="constrained")
     axes = figure.subplots(1, 2 if two else 1, squeeze=False)[0]
     for label, style in zip(labels, cycle(LINES), strict=False):
         _line(axes[0], _by_x(mine, label, lambda result: result["metrics"]["mrr"]), label, style)
         if two:
             _line(axes[1], counts[label], label, style)
-    reference = row.tables["row"].get("reference")
-    level = [result["metrics"]["mrr"] for result in results if result["row"] == reference]
+    level = [result["metrics"]["mrr"] for result in results if result["row"] == row.told.reference]
     if level:
-        axes[0].axhline(mean(level), color="gray", linestyle="--", linewidth=1, label=str(reference).split("/")[1])
+        axes[0].axhline(mean(level), color="gray", linestyle="--", linewidth=1, label=row.told.reference.split("/")[1])
     for axis, name in zip(axes, ("test MRR", "parameters"), strict=False):
-        axis.set_xlabel(row.tables["row"].get("x", ""))
+        axis.set_xlabel(row.told.x)
         axis.set_ylabel(name)
         axis.legend()
     if two:

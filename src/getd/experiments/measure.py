@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
-
-import numpy as np
 
 from getd.errors import RunError
 from getd.evaluation.remembering import choose_weights
@@ -18,7 +15,7 @@ from getd.evaluation.report import evaluate
 from getd.experiments.results import describe_evaluation, describe_training, read_results, result_path, write_result
 from getd.experiments.rows import MEMBERS, Point, Row, find_row, points
 from getd.experiments.tables import measure_table
-from getd.facts.facts import Facts
+from getd.facts.facts import join
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.load import load
 from getd.models.base import ScoringModel
@@ -26,13 +23,11 @@ from getd.models.ensemble import Ensemble
 from getd.models.memory import Memory, MemoryWeights, Remembering
 from getd.prediction.run import Run, open_run
 from getd.runs.folder import RunFolder
-from getd.settings import override
+from getd.settings import with_values
 from getd.training.fit import train
 from getd.training.train import Watch
 
 CURVES = {"epoch": "epoch", "train_loss": "loss", "test_loss": "valid_loss", "test_mrr": "valid_mrr"}
-
-
 Watching = Callable[[Point], AbstractContextManager[Watch]]  # how a training is shown, and stopped
 
 
@@ -53,7 +48,7 @@ def reproduce(
     """Measure what is not measured yet; what was interrupted goes on."""
     written = []
     for point in points(row, seeds):
-        if row.name in ("claims",) or not result_path(place.into, point).exists():
+        if row.name == "claims" or not result_path(place.into, point).exists():
             found = measure(row, point, place, watching)
             written.append(write_result(place.into, point, found))
     return written
@@ -66,7 +61,7 @@ def measure(row: Row, point: Point, place: Place, watching: Watching) -> dict[st
     if row.kind == "derived":
         return _derived(row, point, place, watching)
     kb = load(point.config["data"])
-    if not row.shows_curves:
+    if not row.told.curves:
         return describe_training(_train(point, kb, place, watching)) | _published(row)
     run = _train(point, with_test_as_valid(kb), place, watching)
     lines = run.folder.read_history()
@@ -80,8 +75,8 @@ def _published(row: Row) -> dict[str, Any]:
 
 def _config(point: Point, **training: Any) -> dict[str, Any]:
     """The config of a point, its seed in it."""
-    tables = {key: value for key, value in override(point.config, []).items() if key not in ("row", "series")}
-    return {**tables, "training": {**tables.get("training", {}), "seed": point.seed, **training}}
+    told = {"seed": point.seed, **training}
+    return with_values(point.config, {f"training.{name}": value for name, value in told.items()})
 
 
 def _train(point: Point, kb: KnowledgeBase, place: Place, watching: Watching, **training: Any) -> Run:
@@ -141,16 +136,9 @@ def _train_on_valid(
 
 def with_test_as_valid(kb: KnowledgeBase) -> KnowledgeBase:
     """The knowledge base with test in the place of validation, for curves by which nothing is chosen."""
-    return replace(kb, splits=MappingProxyType({**kb.splits, "valid": kb.split("test")}))
+    return kb.with_splits(train=kb.split("train"), valid=kb.split("test"), test=kb.split("test"))
 
 
 def valid_in_train(kb: KnowledgeBase) -> KnowledgeBase:
     """The knowledge base with its validation facts among those of training, and no validation any more."""
-    train_blocks, valid = kb.split("train"), kb.split("valid")
-    merged = {}
-    for arity in sorted({*train_blocks, *valid}):
-        parts = [blocks[arity] for blocks in (train_blocks, valid) if arity in blocks]
-        rows = np.unique(np.concatenate([facts.rows() for facts in parts]), axis=0)
-        merged[arity] = Facts(rows[:, 0].copy(), rows[:, 1:].copy())
-    splits: Mapping[str, Any] = {"train": MappingProxyType(merged), "test": kb.split("test")}
-    return replace(kb, splits=MappingProxyType(splits))
+    return kb.with_splits(train=join(kb.split("train"), kb.split("valid")), test=kb.split("test"))

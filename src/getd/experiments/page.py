@@ -120,9 +120,9 @@ def _tables(by_row: Mapping[str, Results]) -> list[str]:
 def _figure(row: Row, results: Results, into: Path) -> str:
     pictures = draw(row, results, into)
     if not pictures:
-        return f"### {row.about}\n\nNot run; `getd reproduce {row.name}` would take {_minutes(row)}."
+        return f"### {row.told.about}\n\nNot run; `getd reproduce {row.name}` would take {_minutes(row)}."
     name = row.name.split("/")[1]
-    return f"### {row.about}\n\n![{name}](figures/{name}.svg)\n\n`getd reproduce {row.name}`"
+    return f"### {row.told.about}\n\n![{name}](figures/{name}.svg)\n\n`getd reproduce {row.name}`"
 
 
 def _everything(rows: Mapping[str, Row], by_row: Mapping[str, Results]) -> str:
@@ -139,7 +139,7 @@ def _everything(rows: Mapping[str, Row], by_row: Mapping[str, Results]) -> str:
 
 
 def _minutes(row: Row) -> str:
-    return f"about {row.minutes:g} minutes a training" if row.minutes else "a time that is not known"
+    return f"about {row.told.minutes:g} minutes a training" if row.told.minutes else "a time that is not known"
 
 
 def _mean(results: Results, key: str) -> float | None:

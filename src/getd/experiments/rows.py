@@ -16,7 +16,7 @@ from typing import Any, Literal
 from pydantic import PositiveFloat
 
 from getd.errors import ConfigError, nearest
-from getd.settings import Settings, build, read_toml
+from getd.settings import Settings, build, read_toml, with_values
 from getd.training.fit import full_config
 
 ROWS = Path(str(files("getd.experiments") / "rows"))
@@ -47,14 +47,8 @@ class Row:
 
     name: str
     kind: Literal["training", "derived", "figure", "table"]
-    about: str
-    minutes: float | None = None
+    told: RowTable
     tables: Mapping[str, Any] = field(default_factory=dict)  # what its file holds
-
-    @property
-    def shows_curves(self) -> bool:
-        """Whether it shows each epoch of a training."""
-        return bool(self.tables.get("row", {}).get("curves", False))
 
     @property
     def base(self) -> str:
@@ -94,8 +88,8 @@ def all_rows() -> dict[str, Row]:
         if row.name.startswith("best/getd-"):
             for added in _combinations():
                 name = "+".join([row.name, *added])
-                rows[name] = Row(name, "derived", _derived_about(row.about, added))
-    return rows | {name: Row(name, "table", about) for name, about in TABLES.items()}
+                rows[name] = Row(name, "derived", RowTable(about=_derived_about(row.told.about, added)))
+    return rows | {name: Row(name, "table", RowTable(about=about)) for name, about in TABLES.items()}
 
 
 def read_row(path: Path) -> Row:
@@ -103,9 +97,9 @@ def read_row(path: Path) -> Row:
     tables, name = read_toml(path), str(path.relative_to(ROWS).with_suffix(""))
     told = build(RowTable, tables.get("row", {}), f"{name}: row")
     kind: Literal["figure", "training"] = "figure" if name.startswith("figures/") else "training"
-    row = Row(name, kind, told.about, told.minutes, tables)
+    row = Row(name, kind, told, tables)
     for point in points(row, [0]):
-        full_config({key: value for key, value in point.config.items() if key != "row"}, None, {})
+        full_config(point.config, None, {})
     return row
 
 
@@ -131,10 +125,7 @@ def points(row: Row, seeds: list[int]) -> list[Point]:
     for series in row.tables["series"]:
         for place in series.get("points", [{}]):
             values = {**series.get("base", {}), **{key: value for key, value in place.items() if key != "x"}}
-            config = {key: dict(value) if isinstance(value, dict) else value for key, value in base.items()}
-            for name, value in values.items():
-                section, _, key = name.partition(".")
-                config.setdefault(section, {})[key] = value
+            config = with_values(base, values)
             found += [Point(row.name, seed, config, series["label"], place.get("x")) for seed in seeds]
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +54,15 @@ class Facts:
     def rows(self) -> Ids:
         """Relation and entities side by side, ``(n, 1 + arity)``."""
         return np.column_stack([self.relation, self.entities])
+
+
+def join(*splits: Blocks) -> dict[int, Facts]:
+    """The facts of all these splits together, one split after the other."""
+    parts = {arity: [blocks[arity] for blocks in splits if arity in blocks] for arity in sorted({*chain(*splits)})}
+    return {
+        arity: Facts(np.concatenate([b.relation for b in found]), np.concatenate([b.entities for b in found]))
+        for arity, found in parts.items()
+    }
 
 
 def count(blocks: Blocks) -> int:

@@ -113,6 +113,10 @@ class KnowledgeBase:
             raise FactError(f"{self.name} has no {name} facts: it has {' and '.join(self.splits)} only")
         return self.splits[name]
 
+    def with_splits(self, **splits: Blocks) -> KnowledgeBase:
+        """The same names with these facts, and no others, in the splits."""
+        return replace(self, splits=MappingProxyType(splits))
+
     def known(self, *splits: str) -> KnownAnswers:
         """The known answers in these splits, all of them where none is named."""
         blocks = [self.split(split) for split in splits] if splits else list(self.splits.values())

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from getd.errors import ConfigError, nearest
-from getd.settings import Settings, build, override, read_toml
+from getd.settings import Settings, build, read_toml, with_values
 from getd.training.fit import full_config
 
 SPACES = ("paper", "wide")
@@ -71,15 +71,6 @@ def read_space(name: str, config: Mapping[str, Any], model: str | None = None) -
     return space
 
 
-def apply(config: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The config with these values, ``{"training.decay": 0.9}``, in it."""
-    result = override(config, [])
-    for name, value in values.items():
-        section, _, key = name.partition(".")
-        result.setdefault(section, {})[key] = value
-    return result
-
-
 def _dimension(place: str, values: Mapping[str, Any]) -> Range | Choices:
     if "choices" in values:
         found = build(Choices, values, place)
@@ -98,4 +89,4 @@ def _check(space: Space, config: Mapping[str, Any], model: str | None) -> None:
     """Every end of every setting must be one that training accepts."""
     for name, dimension in space.items():
         for value in dimension.ends():
-            full_config(apply(config, {name: value}), model, {})
+            full_config(with_values(config, {name: value}), model, {})

@@ -12,9 +12,8 @@ import random
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal
 
 import optuna
@@ -23,11 +22,12 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError, SQLAlchemyError
 
-from getd.errors import ConfigError, GetdError, NonFiniteScores, ShapeError
+from getd.errors import ConfigError, NonFiniteScores, ShapeError
 from getd.facts.knowledge_base import KnowledgeBase
+from getd.settings import with_values
 from getd.training.fit import full_config, interrupts, sizes, trainer_of
 from getd.training.train import Epoch, Interrupted, Watch
-from getd.tuning.space import Choices, Range, Space, apply
+from getd.tuning.space import Choices, Range, Space
 
 Pruning = Literal["median", "hyperband", "none"]
 SIGN_OF_LIFE, LOST = 20.0, 600.0  # seconds between signs of life; without one for so long a trial elsewhere is lost
@@ -89,8 +89,11 @@ class Study:
         return study
 
     def run(self, kb: KnowledgeBase, trials: int, watch: TuningWatch | None = None) -> None:
-        """Try settings until so many trials have finished, together with whoever else works on this study."""
-        kb, watch = without_test(kb), watch or TuningWatch()
+        """Try settings until so many trials have finished, together with whoever else works on this study.
+
+        They see the knowledge base as if nobody had written a test split: it filters nothing either.
+        """
+        kb, watch = kb.with_splits(train=kb.split("train"), valid=kb.split("valid")), watch or TuningWatch()
         while True:
             self._rescue()
             found = self._study.get_trials(deepcopy=False)
@@ -112,15 +115,8 @@ class Study:
         done = [trial for trial in self.trials() if trial.state == "complete"]
         return max(done, key=lambda trial: (trial.mrr or 0.0, -trial.number), default=None)
 
-    def best_config(self) -> dict[str, Any]:
-        """The config of the best trial."""
-        best = self.best()
-        if best is None:
-            raise GetdError("no trial of this study has finished")
-        return apply(self.config, best.values)
-
     def importances(self) -> dict[str, float]:
-        """How much each setting matters for being among the best tenth; empty where trials are too few to tell."""
+        """How much each setting matters for being among the best quarter; empty where trials are too few to tell."""
         done = [trial for trial in self.trials() if trial.state == "complete"]
         if len(done) < 5 or len({trial.mrr for trial in done}) < 2:
             return {}
@@ -142,18 +138,18 @@ class Study:
         if trial.number in wanted[trials:]:  # somebody else was quicker with the last one
             self._study.tell(trial, state=TrialState.FAIL)
             return
-        start, tables = time.perf_counter(), full_config(apply(self.config, trial.params), None, {})
+        start, tables = time.perf_counter(), full_config(with_values(self.config, trial.params), None, {})
         try:
             state = self._train(kb, tables, trial, watch.training(trial.number, self.epochs))
+            trial.set_user_attr("seconds", round(time.perf_counter() - start, 1))
+            reported = self._study.get_trials(deepcopy=False)[trial.number].intermediate_values
+            value = max(reported.values()) if state == TrialState.COMPLETE else None
+            self._study.tell(trial, value, state)
         except KeyboardInterrupt:
             self._lose(trial.number)
             raise Interrupted("go on with the same command") from None
-        trial.set_user_attr("seconds", round(time.perf_counter() - start, 1))
-        reported = self._study.get_trials(deepcopy=False)[trial.number].intermediate_values
-        if state == TrialState.COMPLETE:
-            self._study.tell(trial, max(reported.values()))
-        else:
-            self._study.tell(trial, state=state)
+        except optuna.exceptions.UpdateFinishedTrialError:  # given up as lost by another process: it has them anew
+            return
         found = self.trials()
         finished = sum(other.state in ("complete", "pruned") for other in found)
         watch.on_trial(next(other for other in found if other.number == trial.number), self.best(), finished)
@@ -204,11 +200,6 @@ class Study:
             self._study.enqueue_trial(trial.params)
 
 
-def without_test(kb: KnowledgeBase) -> KnowledgeBase:
-    """The knowledge base as it would be if nobody had written a test split: it filters nothing either."""
-    return replace(kb, splits=MappingProxyType({split: kb.splits[split] for split in kb.splits if split != "test"}))
-
-
 def worker() -> dict[str, Any]:
     """Who works, and a sign of life."""
     return {"host": socket.gethostname(), "process": os.getpid(), "seen": time.time()}
@@ -218,15 +209,23 @@ def is_gone(sign: Mapping[str, Any] | None, since: float = 0.0) -> bool:
     """Whether a worker has died: its process, where that can be seen; else it has shown no sign of life for long."""
     if sign is None:
         return time.time() - since > LOST
-    if sign["host"] == socket.gethostname():
-        try:
-            os.kill(sign["process"], 0)
-        except ProcessLookupError:
-            return True
-        except PermissionError:
-            return False
+    if sign["host"] != socket.gethostname():
+        return bool(time.time() - sign["seen"] > LOST)
+    try:
+        os.kill(sign["process"], 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
         return False
-    return bool(time.time() - sign["seen"] > LOST)
+    return _is_zombie(sign["process"])
+
+
+def _is_zombie(process: int) -> bool:
+    """Whether a process is dead, though whoever started it has not asked how it ended; where the system tells."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except (OSError, IndexError):
+        return False
 
 
 class _SeededByTrial(optuna.samplers.BaseSampler):

@@ -11,6 +11,7 @@ from getd.errors import RunError
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.prediction.run import Run, open_run
 from getd.runs.folder import RunFolder
+from getd.settings import with_values
 from getd.training.fit import full_config
 from getd.training.fit import train as train_model
 from getd.training.train import Interrupted, Watch
@@ -88,7 +89,7 @@ def _retrain(study: Study, best: Trial, kb: KnowledgeBase, folder: RunFolder, wa
     if same and before["worker"]["process"] != worker()["process"] and not is_gone(before["worker"]):
         return None
     study.note("run", {"path": str(folder.path), "trial": best.number, "worker": worker()})
-    config = study.best_config()
+    config = with_values(study.config, best.values)
     try:
         return train_model(
             kb,
