@@ -29,7 +29,7 @@ data = "Synthetic10-3"
 
 [row]
 about = "A small one"
-minutes = 0.1
+minutes = 1
 
 [model]
 name = "getd"
@@ -106,7 +106,7 @@ def test_every_row_builds_its_model_on_a_known_data_set(name: str) -> None:
     assert row.tables["data"] in {*DATASETS, *SYNTHETIC}
     arity = int(row.tables["data"][-1]) if row.tables["data"][-2:-1] == "-" else 2
     for point in points(row, [0]):
-        tables = full_config({key: value for key, value in point.config.items() if key != "series"}, None, {})
+        tables = full_config(point.config, None, {})
         values = {key: value for key, value in tables["model"].items() if key != "name"}
         with torch.device("meta"):
             make_model(tables["model"]["name"], model_settings(tables["model"]["name"], values), 20, 3, [arity])
@@ -121,11 +121,7 @@ def test_committed_results_are_those_of_their_rows() -> None:
         assert name in known
         assert result_path(EXPERIMENTS, known[name]).exists()
         if row.kind in ("training", "figure"):
-            wanted = full_config(
-                {key: value for key, value in known[name].config.items() if key != "series"},
-                None,
-                {"seed": result["seed"]},
-            )
+            wanted = full_config(known[name].config, None, {"seed": result["seed"]})
             kept = full_config(result["config"], None, {})  # settings that came later stand at what was done before
             for section in ("model", "training"):
                 assert kept[section] == wanted[section], f"{name} [{section}]"

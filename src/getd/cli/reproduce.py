@@ -85,12 +85,12 @@ def list_rows(into: Path, json: bool) -> None:
     found: dict[str, int] = {}
     for result in read_results(into):
         found[result["row"]] = found.get(result["row"], 0) + 1
-    rows = [[row.name, found.get(row.name, 0), row.told.minutes, row.told.about] for row in all_rows().values()]
+    keys = ("row", "about", "results", "minutes")
+    rows = [[row.name, row.told.about, found.get(row.name, 0), row.told.minutes] for row in all_rows().values()]
     if json:
-        keys = ("row", "results", "minutes", "about")
         print_json({"rows": [dict(zip(keys, row, strict=True)) for row in rows]})
         return
-    print_table("Rows", ["row", "results", "minutes", "about"], rows)
+    print_table("Rows", keys, rows, left=2)
 
 
 def budget_of(minutes: float | None) -> Callable[[], bool]:

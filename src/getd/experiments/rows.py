@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import PositiveFloat
+from pydantic import PositiveInt
 
 from getd.errors import ConfigError, nearest
 from getd.settings import Settings, build, read_toml, with_values
@@ -34,7 +34,7 @@ class RowTable(Settings):
     """Settings of ``[row]``."""
 
     about: str = ""  # one line
-    minutes: PositiveFloat | None = None  # what one training takes on one core
+    minutes: PositiveInt | None = None  # what one training takes on one core
     x: str = ""  # figures: what the axis shows
     parameters: bool = False  # figures: the number of parameters beside the MRR
     reference: str = ""  # figures: a row whose MRR is drawn as a line
@@ -88,14 +88,15 @@ def all_rows() -> dict[str, Row]:
         if row.name.startswith("best/getd-"):
             for added in _combinations():
                 name = "+".join([row.name, *added])
-                rows[name] = Row(name, "derived", RowTable(about=_derived_about(row.told.about, added)))
+                rows[name] = Row(name, "derived", _derived(row.told, added))
     return rows | {name: Row(name, "table", RowTable(about=about)) for name, about in TABLES.items()}
 
 
 def read_row(path: Path) -> Row:
     """The row of a file, every setting of it checked."""
     tables, name = read_toml(path), str(path.relative_to(ROWS).with_suffix(""))
-    told = build(RowTable, tables.get("row", {}), f"{name}: row")
+    about = f"{tables['model']['name']} on {tables['data']}" if "model" in tables else name
+    told = build(RowTable, {"about": about} | tables.get("row", {}), f"{name}: row")
     kind: Literal["figure", "training"] = "figure" if name.startswith("figures/") else "training"
     row = Row(name, kind, told, tables)
     for point in points(row, [0]):
@@ -140,10 +141,12 @@ def _combinations() -> list[tuple[str, ...]]:
     ]
 
 
-def _derived_about(about: str, added: tuple[str, ...]) -> str:
+def _derived(base: RowTable, added: tuple[str, ...]) -> RowTable:
     words = {
         "memory": "with a memory",
         "ensemble": f"{len(MEMBERS)} seeds as one",
         "valid": "trained again on train and valid",
     }
-    return ", ".join([about, *(words[name] for name in added)])
+    about = ", ".join([base.about, *(words[name] for name in added)])
+    trainings = (len(MEMBERS) if "ensemble" in added else 1) * (2 if "valid" in added else 1)
+    return RowTable(about=about, minutes=base.minutes and base.minutes * trainings)
