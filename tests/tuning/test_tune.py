@@ -16,6 +16,7 @@ import getd
 from getd.errors import ConfigError, RunError
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.runs.folder import RunFolder
+from getd.training.fit import full_config
 from getd.training.train import Interrupted, Watch
 from getd.tuning.page import write_page
 from getd.tuning.space import read_space
@@ -50,7 +51,11 @@ def test_the_best_trial_is_trained_again_and_test_is_not_asked(search: Callable[
     assert [trial.state for trial in trials] == ["complete"] * 4
     assert found.best.mrr == max(trial.mrr for trial in trials)
     assert all(trial.mrr == max(trial.curve.values()) for trial in trials)
-    assert len({trial.values["model.entity_dropout"] / trial.values["model.query_dropout"] for trial in trials}) == 4
+    assert len({trial.values["model.entity_dropout"] - trial.values["model.query_dropout"] for trial in trials}) == 4
+    defaults = full_config(SMALL, None, {})
+    assert trials[0].values == {
+        name: defaults[name.split(".")[0]][name.split(".")[1]] for name in read_space("paper", SMALL)
+    }
     assert found.run is not None
     config = found.run.folder.read_config()
     assert {name: config[name.split(".")[0]][name.split(".")[1]] for name in found.best.values} == found.best.values

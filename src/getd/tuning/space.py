@@ -35,6 +35,10 @@ class Range(Settings):
         """The values to check."""
         return [self.low, self.high]
 
+    def holds(self, value: Any) -> bool:
+        """Whether it may be tried."""
+        return isinstance(value, int if self.is_whole else int | float) and self.low <= value <= self.high
+
 
 class Choices(Settings):
     """One of a few values."""
@@ -44,6 +48,10 @@ class Choices(Settings):
     def ends(self) -> list[Value]:
         """The values to check."""
         return list(self.choices)
+
+    def holds(self, value: Any) -> bool:
+        """Whether it may be tried."""
+        return value in self.choices
 
 
 Space = dict[str, Range | Choices]  # by section.key

@@ -67,6 +67,8 @@ class Study:
             "config": {section: tables[section] for section in ("model", "training")},
             "space": {key: dimension.model_dump() for key, dimension in space.items()},
         }
+        settings = {f"{section}.{key}": value for section in told["config"] for key, value in tables[section].items()}
+        self._first = {key: settings[key] for key, dimension in space.items() if dimension.holds(settings[key])}
         self._told = json.loads(json.dumps(told))  # as the storage gives it back
         self._study = _patiently(lambda: self._open(storage, name, pruning))
 
@@ -74,7 +76,7 @@ class Study:
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         study = optuna.create_study(
             storage=_storage(storage),
-            sampler=_SeededByTrial(self.seed),
+            sampler=_SeededByTrial(self.seed, self._first),
             pruner=_pruner(pruning, self.epochs),
             study_name=name,
             direction="maximize",
@@ -229,10 +231,13 @@ def _is_zombie(process: int) -> bool:
 
 
 class _SeededByTrial(optuna.samplers.BaseSampler):
-    """TPE whose random numbers depend on the trial, not on who asks: processes differ, and going on changes nothing."""
+    """TPE whose random numbers depend on the trial, not on who asks: processes differ, and going on changes nothing.
 
-    def __init__(self, seed: int) -> None:
-        self._seed, self._sampler = seed, optuna.samplers.TPESampler(constant_liar=True)
+    The first trial gets the values that are given.
+    """
+
+    def __init__(self, seed: int, first: Mapping[str, Any]) -> None:
+        self._seed, self._first, self._sampler = seed, first, optuna.samplers.TPESampler(constant_liar=True)
 
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
         self._sampler = optuna.samplers.TPESampler(seed=self._seed + 7919 * trial.number, constant_liar=True)
@@ -248,6 +253,8 @@ class _SeededByTrial(optuna.samplers.BaseSampler):
     def sample_independent(
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
+        if trial.number == 0 and param_name in self._first:
+            return self._first[param_name]
         return self._sampler.sample_independent(study, trial, param_name, param_distribution)
 
 
