@@ -15,12 +15,12 @@ def remember(
     run: Path,
     /,
     *,
-    sample: Annotated[int | None, Parameter(help="Choose on this many facts of validation, drawn at random.")] = None,
+    sample: Annotated[int | None, Parameter(help="Fit on this many facts of validation, drawn at random.")] = None,
     json: Json = False,
 ) -> None:
     """Give a trained run a memory: what stood beside the given entities in the training facts counts too.
 
-    Nothing is trained. How much it counts is chosen on validation and kept in the run; evaluate and predict use it from
+    Nothing is trained. How much it counts is fitted on validation and kept in the run; evaluate and predict use it from
     then on. Test is not read.
 
     Parameters
@@ -39,6 +39,8 @@ def remember(
         return
     rows = [["without memory", before], ["with memory", after]]
     print_table("Validation", ["", "MRR"], rows)
-    names = list(next(iter(weights.values())))
-    rows = [[place, *(values[name] for name in names)] for place, values in weights.items()]
-    print_table("Weights of the memory", ["arity-position", *names], rows)
+    counts = []
+    for place, found in weights.items():
+        counts.append([place, "the model", found["scale"], None])
+        counts += [[place, source, each["share"], each["log_share"]] for source, each in found["sources"].items()]
+    print_table("Weights", ["arity-position", "source", "share", "log share"], counts, left=2)

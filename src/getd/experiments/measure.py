@@ -117,7 +117,7 @@ def _derived(row: Row, point: Point, place: Place, watching: Watching) -> dict[s
 def _memory_weights(models: list[ScoringModel], kb: KnowledgeBase) -> dict[str, MemoryWeights]:
     """Those that are best on validation, for the models that did not see it."""
     memory = Memory.from_facts(kb.split("train"), kb.n_entities)
-    return choose_weights(models[0] if len(models) == 1 else Ensemble(models), memory, kb).weights
+    return choose_weights(models[0] if len(models) == 1 else Ensemble(models), memory, kb)
 
 
 def _train_on_valid(

@@ -18,7 +18,8 @@ from getd.models.base import ScoringModel
 class Counts(nn.Module):
     """How often each value stands beside each key: CSR arrays over the distinct keys, ascending, made by sorting.
 
-    With ``share`` the weight of a value is not its count but its share in the count of the key.
+    With ``share`` the weight of a value is not its count but its share in the count of the key; values with less than
+    ``least`` are left out.
     """
 
     keys: Tensor  # (k,)
@@ -26,12 +27,14 @@ class Counts(nn.Module):
     values: Tensor
     weights: Tensor  # float64
 
-    def __init__(self, keys: Ids, values: Ids, n_values: int, *, share: bool = False) -> None:
+    def __init__(self, keys: Ids, values: Ids, n_values: int, *, share: bool = False, least: float = 0.0) -> None:
         super().__init__()
         distinct, numbers, totals = np.unique(keys, return_inverse=True, return_counts=True)
         pairs, counts = np.unique(numbers.reshape(-1) * n_values + values, return_counts=True)
         owners, found = np.divmod(pairs, n_values)
         weights = counts / totals[owners] if share else counts
+        kept = weights >= least
+        owners, found, weights = owners[kept], found[kept], weights[kept]
         self.register_buffer("keys", torch.tensor(distinct))
         self.register_buffer("offsets", torch.tensor(np.searchsorted(owners, np.arange(len(distinct) + 1))))
         self.register_buffer("values", torch.tensor(found))

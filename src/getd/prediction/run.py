@@ -12,7 +12,7 @@ import torch
 
 from getd.errors import ConfigError, RunError
 from getd.evaluation.remembering import choose_weights
-from getd.evaluation.report import Evaluation, evaluate
+from getd.evaluation.report import Evaluation, evaluate, validation_mrr
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.known import KnownAnswers
 from getd.models.base import ScoringModel
@@ -58,17 +58,17 @@ class Run:
         return evaluate(self.model, self.kb, split, **options)
 
     def remember(self, sample: int | None = None) -> float:
-        """Give the run a memory of its training facts, with the weights that are best on validation; their MRR there.
+        """Give the run a memory of its training facts, with weights that are fitted on validation; the MRR there.
 
-        ``sample``: choose on so many facts of validation, drawn at random, instead of all.
+        ``sample``: fit on so many facts of validation, drawn at random, instead of all.
         """
         memory = Memory.from_facts(self.kb.split("train"), self.kb.n_entities)
         chosen = choose_weights(self.bare_model, memory, self.kb, sample)
-        weights = {name: values.model_dump() for name, values in chosen.weights.items()}
-        found = {"weights": weights, "by_position": chosen.by_position, "valid_mrr": chosen.mrr, "sample": sample}
-        self.folder.write_json("memory.json", found)
-        self.model = Remembering(self.bare_model, memory, chosen.weights)
-        return chosen.mrr
+        self.model = Remembering(self.bare_model, memory, chosen)
+        mrr = validation_mrr(self.model, self.kb.split("valid"), self.known, sample=sample)
+        weights = {name: values.model_dump() for name, values in chosen.items()}
+        self.folder.write_json("memory.json", {"weights": weights, "valid_mrr": mrr, "sample": sample})
+        return mrr
 
     def predict(
         self, relation: str, entities: Sequence[str] | Mapping[str, str], top: int = 10, include_known: bool = False

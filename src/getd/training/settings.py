@@ -13,7 +13,7 @@ from getd.settings import Settings
 class MemorySettings(Settings):
     """Settings of ``[memory]``."""
 
-    use: bool = False  # whether the finished model gets a memory of the training facts, its weights chosen on valid
+    use: bool = False  # whether the finished model gets a memory of the training facts, its weights fitted on valid
 
 
 class TrainSettings(Settings):
