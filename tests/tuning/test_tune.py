@@ -20,7 +20,8 @@ from getd.training.fit import full_config
 from getd.training.train import Interrupted, Watch
 from getd.tuning.page import write_page
 from getd.tuning.space import read_space
-from getd.tuning.study import Study, Trial, TuningWatch, is_gone, worker
+from getd.tuning.study import Study, TuningWatch, is_gone, worker
+from getd.tuning.trial import Trial
 from getd.tuning.tune import Tuned, tune
 
 SMALL = {"model": {"name": "n-cp", "entity_dim": 4}, "training": {"epochs": 3, "batch_size": 1024, "threads": 1}}

@@ -106,7 +106,8 @@ def training_progress(quiet: bool, epochs: int) -> Iterator[Watch]:
 def tuning_progress(quiet: bool, trials: int) -> Iterator[tuple[TuningWatch, Watch]]:
     """Trials, the best so far, and where the one under way is: live bars on a terminal, else a line per trial."""
     from getd.training.train import Epoch, Watch
-    from getd.tuning.study import Trial, TuningWatch
+    from getd.tuning.study import TuningWatch
+    from getd.tuning.trial import Trial
 
     is_live = sys.stderr.isatty() and not quiet
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())

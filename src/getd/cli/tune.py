@@ -88,7 +88,7 @@ def tune(
 
 def show_tuning(found: Tuned, page: Path | None, json: bool) -> None:
     """What came of a study."""
-    from getd.tuning.study import counts
+    from getd.tuning.trial import counts
 
     trials, best = found.study.trials(), found.best
     if json:

@@ -16,6 +16,8 @@ from matplotlib.figure import Figure
 
 from getd.experiments.rows import Row
 from getd.facts.files import atomic_path
+from getd.tuning.pictures import MARKS, bars, history
+from getd.tuning.trial import Trial
 
 Results = Sequence[Mapping[str, Any]]
 LINES = (
@@ -31,15 +33,24 @@ def draw(row: Row, results: Results, into: Path) -> list[Path]:
     mine = [result for result in results if result["row"] == row.name]
     if not mine:
         return []
-    figure = _curves(row, mine) if row.told.curves else _points(row, mine, results)
+    if row.kind == "study":
+        figure = _study(mine[0])
+    else:
+        figure = _curves(row, mine) if row.told.curves else _points(row, mine, results)
     written = []
     for form in ("svg", "png"):
-        path = into / "figures" / f"{row.name.split('/')[1]}.{form}"
+        path = into / "figures" / f"{picture_name(row)}.{form}"
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_path(path) as temporary:
             figure.savefig(temporary, format=form, dpi=150, metadata={"Date": None} if form == "svg" else None)
         written.append(path)
     return written
+
+
+def picture_name(row: Row) -> str:
+    """The name of its files: that of the row, ``tuning-`` before that of a study."""
+    folder, name = row.name.split("/")
+    return f"{folder}-{name}" if row.kind == "study" else name
 
 
 def _points(row: Row, mine: Results, results: Results) -> Figure:
@@ -81,6 +92,20 @@ def _curves(row: Row, mine: Results) -> Figure:
         axis.set_ylabel(name)
         axis.legend()
     return figure
+
+
+def _study(result: Mapping[str, Any]) -> Figure:
+    """Trials in their order on the left, what each setting matters on the right."""
+    figure = Figure(figsize=(10, 3.6), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    history(left, [trial for trial in trials_of(result) if trial.state in MARKS and trial.mrr is not None])
+    bars(right, result["importances"])
+    return figure
+
+
+def trials_of(result: Mapping[str, Any]) -> list[Trial]:
+    """The trials of a study that was kept."""
+    return [Trial(**trial) for trial in result["trials"]]
 
 
 def _by_x(results: Results, label: str, value: Any) -> dict[float, float]:

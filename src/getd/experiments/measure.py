@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from getd.errors import RunError
+from getd.errors import ConfigError, RunError
 from getd.evaluation.remembering import choose_weights
 from getd.evaluation.report import evaluate
 from getd.experiments.results import describe_evaluation, describe_training, read_results, result_path, write_result
@@ -60,6 +60,8 @@ def measure(row: Row, point: Point, place: Place, watching: Watching) -> dict[st
         return measure_table(row.name, read_results(place.into))
     if row.kind == "derived":
         return _derived(row, point, place, watching)
+    if row.kind == "study":
+        return _study(row, point, place, watching)
     kb = load(point.config["data"])
     if not row.told.curves:
         return describe_training(_train(point, kb, place, watching)) | _published(row)
@@ -112,6 +114,39 @@ def _derived(row: Row, point: Point, place: Place, watching: Watching) -> dict[s
     if weights is not None:
         extra["memory"] = {name: values.model_dump() for name, values in weights.items()}
     return found | extra
+
+
+def _study(row: Row, point: Point, place: Place, watching: Watching) -> dict[str, Any]:
+    """The trials of a study, and what they say."""
+    try:
+        from getd.tuning.study import TuningWatch
+        from getd.tuning.tune import tune
+    except ImportError:
+        raise ConfigError("tuning needs Optuna: pip install 'getd[tune]'") from None
+    folder, told = place.folder(point), row.study
+    with watching(point) as watch:
+        found = tune(
+            load(point.config["data"]),
+            study=folder.path.with_suffix(".db"),
+            trials=told.trials,
+            space=told.space,
+            config=_config(point),
+            out=folder.path,
+            watch=TuningWatch(training=lambda number, epochs: watch),
+            retraining=watch,
+        )
+    trials = found.study.trials()
+    return {
+        "data": point.config["data"],
+        "model": point.config["model"]["name"],
+        "protocol": {"split": "valid", "trained_on": ["train"]},
+        "config": found.study.note("config"),
+        "space": found.study.note("space"),
+        "trials": [asdict(trial) for trial in trials],
+        "best": found.best.number,
+        "importances": found.study.importances(),
+        "seconds": round(sum(trial.about.get("seconds", 0.0) for trial in trials), 1),
+    }
 
 
 def _memory_weights(models: list[ScoringModel], kb: KnowledgeBase) -> dict[str, MemoryWeights]:

@@ -7,11 +7,12 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from getd.experiments.figures import draw
+from getd.experiments.figures import draw, picture_name, trials_of
 from getd.experiments.results import read_results
 from getd.experiments.rows import Row, all_rows
 from getd.experiments.tables import published
 from getd.facts.files import atomic_path
+from getd.tuning.trial import counts
 
 Results = Sequence[Mapping[str, Any]]
 N_ARY = ("WikiPeople-3", "WikiPeople-4", "JF17K-3", "JF17K-4")
@@ -41,6 +42,9 @@ def write_page(into: Path) -> Path:
         *_tables(by_row),
         "## Figures",
         *(_figure(row, results, into) for row in rows.values() if row.kind == "figure"),
+        "## Studies",
+        *(_study(row, results, into) for row in rows.values() if row.kind == "study" and row.name in by_row),
+        _studies([row for row in rows.values() if row.kind == "study" and row.name not in by_row]),
         "## Every result",
         _everything(rows, by_row),
     ]
@@ -121,8 +125,37 @@ def _figure(row: Row, results: Results, into: Path) -> str:
     pictures = draw(row, results, into)
     if not pictures:
         return f"### {row.told.about}\n\nNot run; `getd reproduce {row.name}` would take {_minutes(row)}."
-    name = row.name.split("/")[1]
-    return f"### {row.told.about}\n\n![{name}](figures/{name}.svg)\n\n`getd reproduce {row.name}`"
+    return f"### {row.told.about}\n\n{_picture(row)}\n\n`getd reproduce {row.name}`"
+
+
+def _picture(row: Row) -> str:
+    name = picture_name(row)
+    return f"![{name}](figures/{name}.svg)"
+
+
+def _study(row: Row, results: Results, into: Path) -> str:
+    """A study that was done."""
+    draw(row, results, into)
+    (result,) = (result for result in results if result["row"] == row.name)
+    trials = trials_of(result)
+    best = next(trial for trial in trials if trial.number == result["best"])
+    states = ", ".join(f"{number} {state}" for state, number in counts(trials).items() if number)
+    values = ", ".join(f"{name} {_short(value)}" for name, value in best.values.items())
+    text = f"{states}; {result['seconds'] / 60:.0f} minutes. Best on validation: trial {best.number}, "
+    text += (
+        f"MRR **{best.mrr:.4f}**, with {values}. Trial 0, {_short(trials[0].mrr)}, has the settings that it began with."
+    )
+    return f"### {row.told.about}\n\n{text}\n\n{_picture(row)}\n\n`getd reproduce {row.name}`"
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _studies(rows: Sequence[Row]) -> str:
+    """Those that were not."""
+    lines = [[f"`{row.name}`", row.study.trials, f"not run; about {row.told.minutes} minutes"] for row in rows]
+    return _table(["study", "trials", ""], lines) if lines else ""
 
 
 def _everything(rows: Mapping[str, Row], by_row: Mapping[str, Results]) -> str:

@@ -1,7 +1,8 @@
 """Rows: everything that can be measured again, by name.
 
 ``paper/…`` and ``best/…`` are configs that ``getd train --config`` reads too; ``best/ROW+memory``, ``+ensemble`` and
-``+valid`` are made from the runs of ``best/ROW``; ``figures/…`` are many trainings; the rest are tables.
+``+valid`` are made from the runs of ``best/ROW``; ``figures/…`` are many trainings, ``tuning/…`` studies; the rest are
+tables.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ from pydantic import PositiveInt
 from getd.errors import ConfigError, nearest
 from getd.settings import Settings, build, read_toml, with_values
 from getd.training.fit import full_config
+from getd.tuning.space import read_space
 
 ROWS = Path(str(files("getd.experiments") / "rows"))
 ADDED = ("memory", "ensemble", "valid")  # what a name may carry, in this order
 MEMBERS = (0, 1, 2)  # the seeds of an ensemble
+KINDS: Mapping[str, Literal["figure", "study"]] = {"figures": "figure", "tuning": "study"}
 TABLES = {
     "statistics": "Table 3: entities, relations and facts of each data set, and our floors",
     "complexity": "Table 2: parameters by formula and counted, and which models are fully expressive",
@@ -41,14 +44,26 @@ class RowTable(Settings):
     curves: bool = False  # figures: loss and MRR of train and test by epoch, in place of one number
 
 
+class StudyTable(Settings):
+    """Settings of ``[study]``."""
+
+    trials: PositiveInt = 50
+    space: str | dict[str, Any] = "paper"  # a name, or [study.space.training.decay] and so on
+
+
 @dataclass(frozen=True)
 class Row:
     """A row of a table, or a figure."""
 
     name: str
-    kind: Literal["training", "derived", "figure", "table"]
+    kind: Literal["training", "derived", "figure", "study", "table"]
     told: RowTable
     tables: Mapping[str, Any] = field(default_factory=dict)  # what its file holds
+
+    @property
+    def study(self) -> StudyTable:
+        """What a study does."""
+        return build(StudyTable, self.tables["study"], f"{self.name}: study")
 
     @property
     def base(self) -> str:
@@ -97,10 +112,11 @@ def read_row(path: Path) -> Row:
     tables, name = read_toml(path), str(path.relative_to(ROWS).with_suffix(""))
     about = f"{tables['model']['name']} on {tables['data']}" if "model" in tables else name
     told = build(RowTable, {"about": about} | tables.get("row", {}), f"{name}: row")
-    kind: Literal["figure", "training"] = "figure" if name.startswith("figures/") else "training"
-    row = Row(name, kind, told, tables)
+    row = Row(name, KINDS.get(name.split("/")[0], "training"), told, tables)
     for point in points(row, [0]):
         full_config(point.config, None, {})
+        if row.kind == "study":
+            read_space(row.study.space, point.config)
     return row
 
 
@@ -122,6 +138,8 @@ def points(row: Row, seeds: list[int]) -> list[Point]:
     if row.kind == "training":
         return [Point(row.name, seed, row.tables) for seed in seeds]
     base = {key: row.tables[key] for key in ("data", "model", "training") if key in row.tables}
+    if row.kind == "study":
+        return [Point(row.name, 0, base)]
     found = []
     for series in row.tables["series"]:
         for place in series.get("points", [{}]):

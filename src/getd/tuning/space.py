@@ -57,14 +57,20 @@ class Choices(Settings):
 Space = dict[str, Range | Choices]  # by section.key
 
 
-def read_space(name: str, config: Mapping[str, Any], model: str | None = None) -> Space:
-    """The space of that name, without what the model has not; or that of a file, every setting of which must fit."""
-    if name in SPACES:
-        tables = read_toml(Path(str(files("getd.tuning") / "spaces" / f"{name}.toml")))
-    elif Path(name).exists():
-        tables = read_toml(Path(name))
+def read_space(space: str | Mapping[str, Any], config: Mapping[str, Any], model: str | None = None) -> Space:
+    """The space of that name, without what the model has not; or of a file or tables, all of which must fit."""
+    if not isinstance(space, str):
+        return _build("space", space, config, model)
+    if space in SPACES:
+        tables = read_toml(Path(str(files("getd.tuning") / "spaces" / f"{space}.toml")))
+    elif Path(space).exists():
+        tables = read_toml(Path(space))
     else:
-        raise ConfigError(f"no space or file {name!r}{nearest(name, SPACES)} (there are {', '.join(SPACES)})")
+        raise ConfigError(f"no space or file {space!r}{nearest(space, SPACES)} (there are {', '.join(SPACES)})")
+    return _build(space, tables, config, model)
+
+
+def _build(name: str, tables: Mapping[str, Any], config: Mapping[str, Any], model: str | None) -> Space:
     checked = full_config(config, model, {})
     space: Space = {}
     for section, keys in tables.items():

@@ -11,8 +11,8 @@ import os
 import random
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,22 +28,11 @@ from getd.settings import with_values
 from getd.training.fit import full_config, interrupts, sizes, trainer_of
 from getd.training.train import Epoch, Interrupted, Watch
 from getd.tuning.space import Choices, Range, Space
+from getd.tuning.trial import Trial
 
 Pruning = Literal["median", "hyperband", "none"]
 SIGN_OF_LIFE, LOST = 20.0, 600.0  # seconds between signs of life; without one for so long a trial elsewhere is lost
 FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
-
-
-@dataclass(frozen=True)
-class Trial:
-    """What one trial tried and found."""
-
-    number: int
-    state: str  # complete, pruned, running, lost
-    values: Mapping[str, Any]  # by section.key
-    mrr: float | None  # the best on validation; of a pruned trial, up to there
-    curve: Mapping[int, float] = field(default_factory=dict)  # validation MRR by epoch
-    about: Mapping[str, Any] = field(default_factory=dict)  # best_epoch, seconds, reason
 
 
 @dataclass(frozen=True)
@@ -319,8 +308,3 @@ def _plain(trial: FrozenTrial) -> Trial:
     about = {key: value for key, value in trial.user_attrs.items() if key in ("best_epoch", "seconds", "reason")}
     mrr = trial.value if trial.state == TrialState.COMPLETE else max(curve.values(), default=None)
     return Trial(trial.number, names.get(trial.state, "lost"), dict(trial.params), mrr, curve, about)
-
-
-def counts(trials: Sequence[Trial]) -> dict[str, int]:
-    """How many trials there are of each state."""
-    return {state: sum(trial.state == state for trial in trials) for state in ("complete", "pruned", "running", "lost")}

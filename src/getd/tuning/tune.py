@@ -16,7 +16,8 @@ from getd.training.fit import full_config
 from getd.training.fit import train as train_model
 from getd.training.train import Interrupted, Watch
 from getd.tuning.space import read_space
-from getd.tuning.study import Pruning, Study, Trial, TuningWatch, is_gone, worker
+from getd.tuning.study import Pruning, Study, TuningWatch, is_gone, worker
+from getd.tuning.trial import Trial
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ def tune(
     study: str | Path = "study.db",
     *,
     trials: int = 50,
-    space: str = "paper",
+    space: str | Mapping[str, Any] = "paper",
     config: Mapping[str, Any] | None = None,
     storage: str | None = None,
     pruning: Pruning = "median",
@@ -55,7 +56,7 @@ def tune(
     trials
         How many are to be finished in all, by all processes that work on the study.
     space
-        ``paper``, ``wide`` or a TOML file: what is searched.
+        ``paper``, ``wide``, a TOML file or what would stand in it: what is searched.
     config
         Tables ``model`` and ``training``: what is not searched.
     storage
