@@ -9,7 +9,7 @@ from typing import Any
 
 from getd.experiments.figures import draw, picture_name, trials_of
 from getd.experiments.results import read_results
-from getd.experiments.rows import Row, all_rows
+from getd.experiments.rows import Row, all_rows, points
 from getd.experiments.tables import published
 from getd.facts.files import atomic_path
 from getd.tuning.trial import counts
@@ -154,7 +154,7 @@ def _short(value: Any) -> str:
 
 def _studies(rows: Sequence[Row]) -> str:
     """Those that were not."""
-    lines = [[f"`{row.name}`", row.study.trials, f"not run; about {row.told.minutes} minutes"] for row in rows]
+    lines = [[f"`{row.name}`", row.study.trials, f"not run; {_minutes(row)}"] for row in rows]
     return _table(["study", "trials", ""], lines) if lines else ""
 
 
@@ -172,7 +172,10 @@ def _everything(rows: Mapping[str, Row], by_row: Mapping[str, Results]) -> str:
 
 
 def _minutes(row: Row) -> str:
-    return f"about {row.told.minutes:g} minutes a training" if row.told.minutes else "a time that is not known"
+    if row.told.minutes is None:
+        return "a time that is not known"
+    trainings = f" for each of {len(points(row, [0]))} trainings" if row.kind == "figure" else ""
+    return f"about {row.told.minutes} minutes{trainings}"
 
 
 def _mean(results: Results, key: str) -> float | None:
