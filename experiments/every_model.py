@@ -31,8 +31,8 @@ HEAD = """# Every model on every data set
 Made by `python -m experiments.every_model`: each pair trained for an epoch as a user would, then evaluated on a
 sample of test, to show that it works and what it costs; one epoch says nothing about how good a model is.
 Seconds of the epoch with the default settings of each model, one thread of a two-core machine, other work beside
-it (a good deal beside NaLP on FB15k); `–`: the model is for two entities. RAE, m-TransH, NaLP and TransE begin with the regime `sampled`,
-the others with `1vsall`.
+it (a good deal beside NaLP on FB15k); `–`: the model is for two entities. RAE, m-TransH, NaLP and TransE begin with
+the regime `sampled`, the others with `1vsall`.
 """
 
 
