@@ -113,42 +113,34 @@ def _weights(questions: _Questions, sources: Sequence[str]) -> MemoryWeights:
     questions = replace(questions, features=questions.features / deviation)
     first = torch.arange(len(questions.rest)) % 2 == 0
     halves = [(questions.some(half), questions.some(~half)) for half in (first, ~first)]
-    held_out = {
-        fit: sum(float(other.reciprocal_ranks(*fit(half)).sum()) for half, other in halves) for fit in (_none, *FITS)
-    }
-    fit = max(held_out, key=lambda fit: held_out[fit])
-    if fit is _none:
+    held_out = [[float(other.reciprocal_ranks(*fit).sum()) for fit in _fits(half)] for half, other in halves]
+    totals = [sum(fit) for fit in zip(*held_out, strict=True)]
+    best = totals.index(max(totals))
+    if best == 0:
         return MemoryWeights()
-    theta, scale = fit(questions)
+    theta, scale = _fits(questions)[best]
     pairs = (theta / deviation).view(-1, 2).tolist()
     weights = {name: SourceWeights(share=w, log_share=v) for name, (w, v) in zip(sources, pairs, strict=True)}
     return MemoryWeights(scale=scale, sources=weights)
 
 
-def _none(questions: _Questions) -> tuple[Tensor, float]:
-    """The model alone."""
-    return torch.zeros(questions.features.shape[1], dtype=torch.float64), 1.0
+def _fits(questions: _Questions) -> list[tuple[Tensor, float]]:
+    """Weights and the scale of the model's scores: of the model alone, the likeliest, those near by that rank best."""
+    none = torch.zeros(questions.features.shape[1], dtype=torch.float64)
+    likely, scale = _likely(questions, none)
+    ranked, _ = _minimise(lambda theta: -questions.soft_reciprocal_ranks(theta, scale).sum(), likely, likely)
+    return [(none, 1.0), (likely, scale), (ranked, scale)]
 
 
-def _likely(questions: _Questions) -> tuple[Tensor, float]:
-    """The weights, and the scale of the model's scores, with the highest likelihood."""
-    theta, _ = _none(questions)
-    best, chosen = inf, (theta, 1.0)
+def _likely(questions: _Questions, start: Tensor) -> tuple[Tensor, float]:
+    """Those with the highest likelihood."""
+    theta, best, chosen = start, inf, (start, 1.0)
     for place, scale in enumerate(SCALES):
-        theta, loss = _minimise(partial(questions.loss, scale=place), theta, torch.zeros_like(theta))
+        theta, loss = _minimise(partial(questions.loss, scale=place), theta, start)
         if loss > best:  # it is convex in both: from here on it only gets worse
             break
         best, chosen = loss, (theta, scale)
     return chosen
-
-
-def _ranked(questions: _Questions) -> tuple[Tensor, float]:
-    """From there to the highest reciprocal ranks near by."""
-    start, scale = _likely(questions)
-    return _minimise(lambda theta: -questions.soft_reciprocal_ranks(theta, scale).sum(), start, start)[0], scale
-
-
-FITS = (_likely, _ranked)
 
 
 def _minimise(loss: Callable[[Tensor], Tensor], start: Tensor, centre: Tensor) -> tuple[Tensor, float]:

@@ -12,6 +12,7 @@ from getd.experiments.results import read_results
 from getd.experiments.rows import Row, all_rows, points
 from getd.experiments.tables import published
 from getd.facts.files import atomic_path
+from getd.tuning.pictures import MARKS
 from getd.tuning.trial import counts
 
 Results = Sequence[Mapping[str, Any]]
@@ -142,9 +143,10 @@ def _study(row: Row, results: Results, into: Path) -> str:
     states = ", ".join(f"{number} {state}" for state, number in counts(trials).items() if number)
     values = ", ".join(f"{name} {_short(value)}" for name, value in best.values.items())
     text = f"{states}; {result['seconds'] / 60:.0f} minutes. Best on validation: trial {best.number}, "
-    text += (
-        f"MRR **{best.mrr:.4f}**, with {values}. Trial 0, {_short(trials[0].mrr)}, has the settings that it began with."
-    )
+    text += f"MRR **{best.mrr:.4f}**, with {values}."
+    first = next((each for each in trials if each.values == trials[0].values and each.state in MARKS), None)
+    if first is not None:  # trial 0 may be lost, and tried again
+        text += f" Trial {first.number}, {_short(first.mrr)}, has the settings that it began with."
     return f"### {row.told.about}\n\n{text}\n\n{_picture(row)}\n\n`getd reproduce {row.name}`"
 
 
