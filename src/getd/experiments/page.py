@@ -79,7 +79,9 @@ def _models(data: str, folder: str, by_row: Mapping[str, Results]) -> str:
 
 def _best(by_row: Mapping[str, Results]) -> str:
     lines = []
-    for added in ("", "+memory", "+ensemble", "+memory+ensemble", "+valid", "+memory+valid", "+memory+ensemble+valid"):
+    for added in (
+        trained + valid for valid in ("", "+valid") for trained in ("", "+memory", "+ensemble", "+memory+ensemble")
+    ):
         rows = [f"best/getd-{data.lower()}{added}" for data in N_ARY]
         lines.append([f"GETD{added.replace('+', ' + ')}", *(_spread(by_row.get(row, [])) for row in rows)])
     for label, key in (
