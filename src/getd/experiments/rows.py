@@ -90,7 +90,7 @@ class Point:
     def name(self) -> str:
         """The name of its files."""
         place = f"-{self.series}-{self.x:g}" if self.x is not None else f"-{self.series}" if self.series else ""
-        return f"{self.row.replace('/', '-')}{place}-seed-{self.seed}".lower().replace(" ", "-")
+        return f"{self.row.replace('/', '-')}{place}-seed-{self.seed}".lower().replace(", ", "-").replace(" ", "-")
 
 
 @cache
