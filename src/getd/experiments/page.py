@@ -62,7 +62,8 @@ ties shared. "Published" is Liu, Yao and Li (2020). What was tried to get there:
 
 
 def _models(data: str, folder: str, by_row: Mapping[str, Results]) -> str:
-    lines = []
+    lines: list[list[object]] = []
+    floors: Mapping[str, float] = {}
     names = {f"{model}-{data.lower()}": name for model, name in NAMES.items()}
     names[f"getd-{data.lower()}-rank-25"] = "GETD, rank 25"
     names[f"getd-{data.lower()}-released"] = "GETD, as released"
@@ -72,6 +73,9 @@ def _models(data: str, folder: str, by_row: Mapping[str, Results]) -> str:
             wanted, found = all_rows()[row].tables.get("published", {}), by_row.get(row, [])
             cells = [_pair(_mean(found, key), wanted.get(key)) for key in HITS]
             lines.append([name, *cells, len(found) or "", _sample(found)])
+            whole = [result for result in found if result["protocol"]["sample"] is None]
+            floors = floors or (whole[0]["floors"] if whole else {})
+    lines += [[f"floor: {name}", f"{mrr:.3f}", "", "", "", "", "all"] for name, mrr in floors.items()]
     return f"**{data}**\n\n" + _table(
         ["ours / published", "MRR", "Hits@10", "Hits@3", "Hits@1", "seeds", "asked"], lines
     )
