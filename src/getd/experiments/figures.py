@@ -11,6 +11,7 @@ from typing import Any
 import matplotlib
 
 matplotlib.use("Agg")
+matplotlib.rcParams["svg.hashsalt"] = "getd"  # the same picture is the same file
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
