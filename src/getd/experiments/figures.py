@@ -11,7 +11,6 @@ from typing import Any
 import matplotlib
 
 matplotlib.use("Agg")
-matplotlib.rcParams["svg.hashsalt"] = "getd"  # the same picture is the same file
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -42,7 +41,7 @@ def draw(row: Row, results: Results, into: Path) -> list[Path]:
     for form in ("svg", "png"):
         path = into / "figures" / f"{picture_name(row)}.{form}"
         path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_path(path) as temporary:
+        with atomic_path(path) as temporary, matplotlib.rc_context({"svg.hashsalt": "getd"}):  # the same file each time
             figure.savefig(temporary, format=form, dpi=150, metadata={"Date": None} if form == "svg" else None)
         written.append(path)
     return written

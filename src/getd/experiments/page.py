@@ -135,7 +135,12 @@ def _figure(row: Row, results: Results, into: Path) -> str:
     pictures = draw(row, results, into)
     if not pictures:
         return f"### {row.told.about}\n\nNot run; `getd reproduce {row.name}` would take {_minutes(row)}."
-    return f"### {row.told.about}\n\n{_picture(row)}\n\n`getd reproduce {row.name}`"
+    mine = [result for result in results if result["row"] == row.name]
+    seeds = ", ".join(str(seed) for seed in sorted({result["seed"] for result in mine}))
+    minutes = sum(result["seconds"] for result in mine) / 60
+    caption = f"{len(mine)} trainings, seed {seeds}, {minutes:.0f} minutes; the mean where there are several seeds. "
+    caption += f"Settings: `rows/{row.name}.toml`; again: `getd reproduce {row.name}`."
+    return f"### {row.told.about}\n\n{_picture(row)}\n\n{caption}"
 
 
 def _picture(row: Row) -> str:
