@@ -8,6 +8,7 @@ from statistics import mean
 from typing import Any
 
 Results = Sequence[Mapping[str, Any]]
+SEEDS = 0.005  # a difference of MRR that another seed may make
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,7 @@ def _orders(data: str) -> Check:
         curve = found.points(f"figures/order-{data}", "GETD")
         values = list(curve.values())
         figures = ", ".join(f"k = {order:g}: {value:.3f}" for order, value in curve.items())
-        return values[0] == max(values) and values[-1] < values[0], figures
+        return values[0] >= max(values) - SEEDS and values[-1] < values[0] - SEEDS, figures
 
     return check
 

@@ -225,4 +225,4 @@ def _cell(value: object) -> str:
         return "yes" if value else "no"
     if value is None:
         return "–"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{value:,}" if isinstance(value, int) else str(value).replace("|", "\\|")
