@@ -140,6 +140,8 @@ def _study(row: Row, point: Point, place: Place, watching: Watching) -> dict[str
         "data": point.config["data"],
         "model": point.config["model"]["name"],
         "protocol": {"split": "valid", "trained_on": ["train"]},
+        "metrics": {"mrr": found.best.mrr},  # on validation
+        "interval": None,
         "config": found.study.note("config"),
         "space": found.study.note("space"),
         "trials": [asdict(trial) for trial in trials],
