@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -41,15 +42,18 @@ def reproduce(
     rows
         Names of rows, or list: every row and what is measured of it; none: only the page is made anew.
     """
+    if rows == ("list",):
+        list_rows(into, json)
+        return
+    if not find_spec("matplotlib"):
+        raise ConfigError("the pictures of results are drawn with matplotlib: pip install 'getd[plots]'")
+
     from getd.experiments.measure import Place
     from getd.experiments.measure import reproduce as measure
     from getd.experiments.page import write_page
     from getd.experiments.rows import all_rows, find_row
     from getd.training.train import Interrupted
 
-    if rows == ("list",):
-        list_rows(into, json)
-        return
     if seeds < 1:
         raise ConfigError(f"--seeds: expected at least 1, found {seeds}")
     chosen = list(all_rows().values()) if all else [find_row(name) for name in rows]
