@@ -21,7 +21,9 @@ from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.relation import Relation, default_roles
 from getd.facts.vocabulary import Vocabulary
-from getd.prediction.run import Answer, Run
+from getd.prediction.answers import Answer
+from getd.prediction.question import parse_question
+from getd.prediction.run import Run
 from getd.runs.folder import RunFolder
 
 ENTITIES, QUESTIONS, TOP, POSITION = (10_000, 100_000, 1_000_000), 100, 10, 1
@@ -70,7 +72,7 @@ def _times(shape: Shape, questions: int, repeats: int) -> tuple[float, float, fl
         return torch.topk(vectors @ table.T, TOP, dim=1).indices
 
     def predict() -> None:
-        answers[:] = [run.predict(*question, top=TOP) for question in asked]
+        answers[:] = run.answer([parse_question(run.kb, *question) for question in asked], top=TOP)
 
     one, bare_one = best(lambda: run.predict(*asked[0], top=TOP), lambda: bare(first), repeats=repeats)
     many, bare_many = best(predict, lambda: bare(query), repeats=min(repeats, 2))
@@ -92,7 +94,8 @@ def _run(shape: Shape, questions: int) -> tuple[Run, Facts]:
         duplicates=MappingProxyType({}),
     )
     run = Run(RunFolder(Path("nowhere")), kb, make_model(shape).eval())
-    assert run.known.slots  # the index is made before the first question, not with it
+    assert run.known.slots  # the indices are made before the first question, not with it
+    assert run.roles
     return run, facts
 
 

@@ -12,7 +12,7 @@ import pytest
 import getd
 
 LAYERS = [
-    {"errors"},
+    {"deadline", "errors"},
     {"settings"},
     {"algebra", "facts"},
     {"models"},

@@ -102,7 +102,9 @@ def test_evaluate_shows_groups(getd: Getd, run: Path, by: str) -> None:
 def test_predict_answers_by_position_by_role_and_for_relations(getd: Getd, run: Path) -> None:
     found = json.loads(getd("predict", run, "born in", "Ada Hale", "?", "--top", 3, "--json").out)
     assert found["question"] == ["born in", "Ada Hale", "?"]
-    assert [set(answer) for answer in found["answers"]] == [{"entity", "score", "probability", "known"}] * 3
+    assert [set(answer) for answer in found["answers"]] == [
+        {"entity", "score", "probability", "confidence", "known"}
+    ] * 3
     by_role = json.loads(getd("predict", run, "born in", "city=?", "player=Ada Hale", "--top", 3, "--json").out)
     assert by_role == found
     relations = json.loads(getd("predict", run, "?", "Ada Hale", "Oxbow", "--json").out)

@@ -86,7 +86,7 @@ def plan_environment(dims: tuple[int, ...], ring_shape: tuple[int, ...], ranks: 
 
 def contract(plan: Plan, cores: Sequence[Tensor], vectors: Mapping[int, Tensor]) -> Tensor:
     """The environment that ``plan`` is for, ``(b, parts of the place)``."""
-    operands = [vectors[j].reshape(len(vectors[j]), *parts) for j, parts in plan.vectors]
+    operands = [vectors[j].reshape(vectors[j].shape[0], *parts) for j, parts in plan.vectors]
     operands += [core.reshape(shape) for core, shape in zip(cores, plan.cores, strict=True)]
     for chosen, equation in plan.steps:
         operands.append(torch.einsum(equation, *[operands.pop(number) for number in chosen]))

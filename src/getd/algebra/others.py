@@ -53,8 +53,8 @@ def read_vectors(vectors: Sequence[Tensor | None], sizes: Sequence[int], places:
         if vector.dim() != 2 or vector.shape[1] != size:
             raise ShapeError(f"vector {mode} has shape {tuple(vector.shape)} but its mode has size {size}")
         first = next(iter(read), mode)
-        if len(vector) != len(read.get(first, vector)):
-            raise ShapeError(f"vector {mode} has {len(vector)} rows but vector {first} has {len(read[first])}")
+        if vector.shape[0] != read.get(first, vector).shape[0]:
+            raise ShapeError(f"vector {mode} has {vector.shape[0]} rows but vector {first} has {read[first].shape[0]}")
         read[mode] = vector
     return read
 

@@ -196,7 +196,7 @@ def ring_environment(cores: Sequence[Tensor], vectors: Sequence[Tensor | None], 
 
 def _project(core: Tensor, slices: Tensor, vector: Tensor) -> Tensor:
     """The transposes of the matrices ``v · Z``, ``(b, R', R)``: a view."""
-    return (vector @ slices).view(len(vector), core.shape[0], core.shape[2]).transpose(1, 2)
+    return (vector @ slices).view(vector.shape[0], core.shape[0], core.shape[2]).transpose(1, 2)
 
 
 def _multiply_transposed(left: Tensor, right: Tensor) -> Tensor:

@@ -99,7 +99,7 @@ def _halve(
     if len(modes) == 1:
         return {modes[0]: rest}
     left, right = modes[: len(modes) // 2], modes[len(modes) // 2 :]
-    matrix = rest.view(len(rest), prod(sizes[j] for j in left), prod(sizes[j] for j in right))
+    matrix = rest.view(rest.shape[0], prod(sizes[j] for j in left), prod(sizes[j] for j in right))
     found: dict[int, Tensor] = {}
     if any(place in left for place in places):
         column = _outer_rows([vectors[j] for j in right]).unsqueeze(2)

@@ -31,5 +31,7 @@ def demo(
         return
     print("\nFive facts that were held out, with one entity hidden:\n")
     known = run.kb.known("train", "valid")
-    for question, right in sample_questions(run.kb):
-        show_answers(question, run.answer(question, top=3, known=known), right)
+    questions = sample_questions(run.kb)
+    answered = run.answer([question for question, _ in questions], top=3, known=known)
+    for (question, right), answers in zip(questions, answered, strict=True):
+        show_answers(question, answers, right)

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+if TYPE_CHECKING:
+    from getd.facts.read import Format
+
+Form = Annotated[
+    Literal["auto", "tsv", "csv", "parquet", "jsonl", "hyper-csv", "wikipeople"],
+    Parameter(help="The form of the files; auto recognises it from their content."),
+]
 Json = Annotated[bool, Parameter(help="Print one JSON object and nothing else.", negative="")]
+
+
+def chosen(form: Form) -> Format | None:
+    """The form that was named, if any."""
+    return None if form == "auto" else form
 
 
 @Parameter(name="*")
@@ -15,10 +27,7 @@ Json = Annotated[bool, Parameter(help="Print one JSON object and nothing else.",
 class Reading:
     """How data is read: the flags of every command that takes DATA."""
 
-    format: Annotated[
-        Literal["auto", "tsv", "csv", "parquet", "jsonl", "hyper-csv", "wikipeople"],
-        Parameter(help="The form of the files; auto recognises it from their content."),
-    ] = "auto"
+    format: Form = "auto"
     arity: Annotated[int | None, Parameter(help="Only facts with this many entities.")] = None
     max_arity: Annotated[int | None, Parameter(help="Only facts with at most this many entities.")] = None
     one_arity: Annotated[

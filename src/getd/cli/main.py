@@ -9,15 +9,20 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError
 
 from getd import __version__
+from getd.cli.calibrate import calibrate
+from getd.cli.complete import complete
 from getd.cli.convert import convert
 from getd.cli.datasets import datasets
 from getd.cli.demo import demo
 from getd.cli.evaluate import evaluate
+from getd.cli.export import export
+from getd.cli.extend import extend
 from getd.cli.info import info
 from getd.cli.models import models
 from getd.cli.predict import predict
 from getd.cli.remember import remember
 from getd.cli.reproduce import reproduce
+from getd.cli.score import score
 from getd.cli.train import train
 from getd.cli.tune import tune
 from getd.errors import GetdError
@@ -29,7 +34,11 @@ app = App(
     version_flags=["--version"],
     suppress_keyboard_interrupt=False,
 )
-for command in (demo, info, datasets, models, convert, train, tune, remember, evaluate, predict, reproduce):
+COMMANDS = (
+    *(demo, info, datasets, models, convert, train, tune, remember, calibrate, evaluate),
+    *(predict, score, complete, extend, export, reproduce),
+)
+for command in COMMANDS:
     app.command(command)
 
 

@@ -78,6 +78,15 @@ def print_notices(notices: Iterable[str]) -> None:
 
 
 @contextmanager
+def counting_progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    """How much of a whole is done: a bar on a terminal, nothing elsewhere; on standard error."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as bars:
+        task = bars.add_task(what, total=None)
+        yield lambda done, total: bars.update(task, completed=done, total=total)
+
+
+@contextmanager
 def training_progress(quiet: bool, epochs: int) -> Iterator[Watch]:
     """Epoch, loss, validation MRR, speed and time left: a live bar on a terminal, a line per epoch elsewhere."""
     from getd.training.train import Epoch, Watch

@@ -107,7 +107,7 @@ def count_rivals(scores: Tensor, target: Tensor, row: Tensor, column: Tensor) ->
         counts += torch.stack([torch.cat(above), torch.cat(at_least)])
         finite &= bool(torch.cat(total).isfinite().all())
     if not finite:
-        _check_finite(scores)
+        check_finite(scores)
     left_out, limit = scores[row, column], target[row, 0]
     counts[0].index_add_(0, row, (left_out > limit).double(), alpha=-1)
     counts[1].index_add_(0, row, (left_out >= limit).double(), alpha=-1)
@@ -129,7 +129,7 @@ def check_ties(ties: str) -> None:
         raise ConfigError(f"ties: expected one of {', '.join(rules)}, found {ties!r}{nearest(ties, rules)}")
 
 
-def _check_finite(scores: Tensor) -> None:
+def check_finite(scores: Tensor) -> None:
     """Refuse scores that are not finite; a sum of large ones can be infinite though each is finite."""
     wrong = int((~scores.isfinite()).sum())
     if wrong:

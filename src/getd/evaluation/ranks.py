@@ -55,10 +55,10 @@ def rank_facts(
     with scoring(model) as device:
         relation = torch.tensor(facts.relation, device=device)
         entities = torch.tensor(facts.entities, device=device)
-        rows = _balanced_rows(len(facts), model.n_entities, chunk) if _is_dot_product(model) else LEAST_ROWS
+        rows = _balanced_rows(len(facts), model.n_entities, chunk) if is_dot_product(model) else LEAST_ROWS
 
         def slot(position: int) -> _Slot:
-            scorer = _dot_product(model, position, chunk) if _is_dot_product(model) else _any_model(model, position)
+            scorer = _dot_product(model, position, chunk) if is_dot_product(model) else _any_model(model, position)
 
             def ask(chosen: Tensor) -> Scorer:
                 given = entities[chosen].index_fill_(1, torch.tensor(position, device=device), 0)  # hide the answer
@@ -113,7 +113,7 @@ class _Slot:
         return lambda start, stop: score(start, stop)[: len(rows)]
 
 
-def _is_dot_product(model: ScoringModel) -> TypeGuard[DotProductModel]:
+def is_dot_product(model: ScoringModel) -> TypeGuard[DotProductModel]:
     """Whether the scores are those of :class:`DotProductModel`, and not a model's own."""
     return isinstance(model, DotProductModel) and type(model).score_candidates is DotProductModel.score_candidates
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -105,6 +106,14 @@ class KnowledgeBase:
         """The arities of all facts, ascending."""
         return tuple(sorted({arity for blocks in self.splits.values() for arity in blocks}))
 
+    @cached_property
+    def relations_named(self) -> dict[str, list[int]]:
+        """The numbers of the relations of each name: several where relations differ in their roles alone."""
+        found: dict[str, list[int]] = {}
+        for number, relation in enumerate(self.signatures):
+            found.setdefault(relation.name, []).append(number)
+        return found
+
     def split(self, name: str) -> Blocks:
         """The facts of a split; a split that the data has not is refused."""
         if name not in SPLITS:
@@ -116,6 +125,10 @@ class KnowledgeBase:
     def with_splits(self, **splits: Blocks) -> KnowledgeBase:
         """The same names with these facts, and no others, in the splits."""
         return replace(self, splits=MappingProxyType(splits))
+
+    def with_entities(self, entities: Vocabulary, splits: Mapping[str, Blocks]) -> KnowledgeBase:
+        """The same relations with other entities, and with facts that are numbered by them."""
+        return replace(self, entities=entities, splits=MappingProxyType(dict(splits)))
 
     def known(self, *splits: str) -> KnownAnswers:
         """The known answers in these splits, all of them where none is named."""

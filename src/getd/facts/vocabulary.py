@@ -17,6 +17,7 @@ from getd.facts.labels import text_series
 from getd.facts.source import BOM, read_blocks
 
 Ids = npt.NDArray[np.int64]
+MANY = 2000  # names that are compared letter by letter
 
 
 class Vocabulary(Sequence[str]):
@@ -68,8 +69,14 @@ class Vocabulary(Sequence[str]):
         """The number of a name; an unknown one is refused with the nearest."""
         found = self._find(name)
         if found is None:
-            raise FactError(f"unknown name {name!r}{nearest(name, self._names.to_list())}")
+            raise FactError(f"unknown name {name!r}{self.hint(name)}")
         return found
+
+    def hint(self, name: str) -> str:
+        """The nearest name, ready to be added to a message; of many names, the nearest that begins alike."""
+        place = int(self._names.search_sorted(name))
+        start = max(0, min(place - MANY // 2, len(self) - MANY))
+        return nearest(name, self._names[start : start + MANY].to_list())
 
     def ids(self, names: Iterable[str] | pl.Series) -> Ids:
         """The numbers of many names at once."""
@@ -93,10 +100,17 @@ class Vocabulary(Sequence[str]):
 
     @classmethod
     def open(cls, path: Path) -> Vocabulary:
-        """Read what :meth:`save` wrote."""
-        text = b"".join(read_blocks(path)).removeprefix(BOM).decode("utf-8")
+        """Read what :meth:`save` wrote; names that are not in order are refused, as their numbers would change."""
+        try:
+            text = b"".join(read_blocks(path)).removeprefix(BOM).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise FactError(f"{path}: expected UTF-8, found another byte at offset {error.start}") from None
         lines = pl.Series("name", text.split("\n")[:-1], dtype=pl.String)
-        return cls(lines.to_frame().select(unescape_expr(pl.col("name"))).to_series())
+        names = lines.to_frame().select(unescape_expr(pl.col("name"))).to_series()
+        found = cls(names)
+        if not found.names.equals(names):
+            raise FactError(f"{path}: expected distinct names in ascending order, found others")
+        return found
 
     def _find(self, name: str) -> int | None:
         place = int(self._names.search_sorted(name))

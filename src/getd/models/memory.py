@@ -17,7 +17,7 @@ from itertools import combinations
 
 import numpy as np
 import torch
-from pydantic import Field
+from pydantic import Field, FiniteFloat
 from torch import Tensor, nn
 
 from getd.facts.facts import Facts, Ids
@@ -33,14 +33,14 @@ BESIDE = ("beside", "beside two")
 class SourceWeights(Settings):
     """How much a source counts."""
 
-    share: float = 0.0
-    log_share: float = 0.0
+    share: FiniteFloat = 0.0
+    log_share: FiniteFloat = 0.0
 
 
 class MemoryWeights(Settings):
     """How much the model and the sources of the memory count at a position."""
 
-    scale: float = 1.0  # of the model
+    scale: FiniteFloat = 1.0  # of the model
     sources: dict[str, SourceWeights] = Field(default_factory=dict)  # those that are not named count nothing
 
     def as_tensor(self, sources: list[str]) -> Tensor:

@@ -61,7 +61,8 @@ class NTuckER(TuckerModel):
         self, arity: int, relation: Tensor | None, vectors: Sequence[Tensor | None], places: Sequence[int]
     ) -> list[Tensor]:
         core, first = self._dropped(self.cores[str(arity)]), vectors[0]
-        if relation is None or first is None or (self.training and self._relation_dropout):
+        alone = torch.compiler.is_exporting()  # a graph cannot depend on which relations are alike
+        if relation is None or first is None or alone or (self.training and self._relation_dropout):
             return tucker_environments(core, vectors, places)
         distinct, groups = relation.unique(return_inverse=True)  # type: ignore[no-untyped-call]
         row = torch.empty_like(distinct).scatter_(0, groups, torch.arange(len(groups), device=groups.device))

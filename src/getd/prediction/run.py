@@ -2,42 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
+from hashlib import sha256
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from getd.errors import ConfigError, RunError
+from getd.evaluation.calibration import Calibration, calibrate, calibration_facts, reliability
 from getd.evaluation.remembering import choose_weights
 from getd.evaluation.report import Evaluation, evaluate, validation_mrr
+from getd.evaluation.role_fit import RoleFit
+from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.known import KnownAnswers
 from getd.models.base import ScoringModel
 from getd.models.memory import Memory, MemoryWeights, Remembering
 from getd.models.registry import make_model, model_settings
-from getd.prediction.question import Question, parse_question
+from getd.prediction.answers import Answer, Answerer
+from getd.prediction.joint import answer_jointly
+from getd.prediction.question import Names, Question, fill_question, parse_question
+from getd.prediction.rating import Rating, rate, suspicious
+from getd.prediction.reasons import Reasons, Why
 from getd.runs.folder import RunFolder
+from getd.runs.sizes import sizes
 from getd.settings import build
 
-
-@dataclass(frozen=True)
-class Answer:
-    """A candidate for the open slot of a question."""
-
-    name: str  # an entity, or a relation's label
-    score: float  # raw
-    probability: float  # softmax over the candidates that are ranked
-    known: bool  # whether the data has this fact already
+CHOSEN_LATER = ("memory.json", "calibration.json")  # what a run may be given when it is trained
 
 
 class Run:
     """A run that was opened: its model and its knowledge base."""
 
-    def __init__(self, folder: RunFolder, kb: KnowledgeBase, model: ScoringModel) -> None:
+    def __init__(
+        self, folder: RunFolder, kb: KnowledgeBase, model: ScoringModel, calibration: Calibration | None = None
+    ) -> None:
         self.folder, self.kb, self.model = folder, kb, model
+        self.calibration = calibration or Calibration()
 
     @property
     def bare_model(self) -> ScoringModel:
@@ -67,65 +72,157 @@ class Run:
         self.model = Remembering(self.bare_model, memory, chosen)
         mrr = validation_mrr(self.model, self.kb.split("valid"), self.known, sample=sample)
         weights = {name: values.model_dump() for name, values in chosen.items()}
+        self.folder.forget("calibration.json")  # that of the model without it
         self.folder.write_json("memory.json", {"weights": weights, "valid_mrr": mrr, "sample": sample})
+        self.calibrate(sample)
         return mrr
 
-    def predict(
-        self, relation: str, entities: Sequence[str] | Mapping[str, str], top: int = 10, include_known: bool = False
-    ) -> list[Answer]:
-        """The best answers of a question; ``?`` marks what is asked for, in place of an entity or of the relation.
+    def calibrate(self, sample: int | None = None) -> Calibration:
+        """Fit on validation what turns scores into probabilities, and keep it in the run.
+
+        ``sample``: fit on so many facts of validation at most, drawn at random.
+        """
+        self.calibration = calibrate(self.model, self.kb, sample)
+        facts = calibration_facts(self.model, self.kb, sample)
+        before, after = reliability(self.model, facts, self.known, [Calibration(), self.calibration])
+        found = {"before": before.as_dict(), "after": after.as_dict(), "sample": sample}
+        self.folder.write_json("calibration.json", {**self.calibration.model_dump(), "valid": found})
+        if find_spec("matplotlib"):
+            from getd.prediction.reliability import draw
+
+            draw(self.folder)
+        return self.calibration
+
+    def fingerprint(self) -> str:
+        """What tells the run from any other: its weights, names, facts, memory and calibration."""
+        names = (
+            "config.toml",
+            "weights.safetensors",
+            "entities.txt",
+            "facts.parquet",
+            "memory.json",
+            "calibration.json",
+        )
+        found = sha256()
+        for path in (self.path / name for name in names):
+            found.update(path.read_bytes() if path.exists() else b"")
+        return found.hexdigest()
+
+    @property
+    def answerer(self) -> Answerer:
+        """The model with all that it takes to answer."""
+        return Answerer(self.model, self.kb, self.known, self.calibration, self.roles)
+
+    @cached_property
+    def roles(self) -> RoleFit:
+        """The roles of all entities."""
+        return RoleFit(self.kb)
+
+    @cached_property
+    def reasons(self) -> Reasons:
+        """What finds the reasons of answers."""
+        return Reasons(self.bare_model, self.kb)
+
+    def predict(self, relation: str, entities: Names, top: int = 10, include_known: bool = False) -> list[Answer]:
+        """The best answers of a question; ``?`` marks what is asked for: entities, or the relation.
 
         Known answers are left out, as they are in evaluation, unless ``include_known``.
         """
-        return self.answer(parse_question(self.kb, relation, entities), top, include_known)
+        return self.answer([parse_question(self.kb, relation, entities)], top, include_known)[0]
 
-    @torch.no_grad()
     def answer(
-        self, question: Question, top: int = 10, include_known: bool = False, known: KnownAnswers | None = None
-    ) -> list[Answer]:
-        """The best answers of a question that was understood already; ``known`` in place of all known answers."""
-        fact, position = question.fact, question.position
-        relation, entities = torch.tensor(fact.relation), torch.tensor(fact.entities)
-        if position is None:
-            scores, names = self.model.score_relations(entities)[0], self.kb.relations
-        else:
-            scores, names = self.model.score_candidates(relation, entities, position)[0], self.kb.entities
-        is_known = torch.zeros(len(scores), dtype=torch.bool)
-        is_known[torch.tensor((known or self.known).lookup(fact.relation, fact.entities, position).values)] = True
-        ranked = scores.double()
-        if position is None:  # a relation of another arity cannot hold here
-            fits = torch.tensor([signature.arity == fact.arity for signature in self.kb.signatures])
-            ranked[~fits] = -torch.inf
-        if not include_known:
-            ranked[is_known] = -torch.inf
-        probability = torch.softmax(ranked, dim=0)
-        best = _best(ranked, top).tolist()
-        return [Answer(names[i], float(scores[i]), float(probability[i]), bool(is_known[i])) for i in best]
+        self,
+        questions: Sequence[Question],
+        top: int = 10,
+        include_known: bool = False,
+        known: KnownAnswers | None = None,
+        confidence: bool = True,
+    ) -> list[list[Answer]]:
+        """The best answers of questions that were understood already; ``known`` in place of all known answers."""
+        answerer = replace(self.answerer, known=known) if known else self.answerer
+        single = [question for question in questions if len(question.open) < 2]
+        answered = iter(answerer.answer(single, top, include_known, confidence))
+        return [
+            next(answered) if len(question.open) < 2 else answer_jointly(answerer, question, top, include_known)
+            for question in questions
+        ]
 
+    def why(self, question: Question, answer: Answer, top: int = 3) -> list[Why]:
+        """The training facts that support an answer most, for each of its entities."""
+        return self.why_fact(fill_question(self.kb, question, answer.names), question.open, top)
 
-def _best(scores: torch.Tensor, top: int) -> torch.Tensor:
-    """Where the best of some scores are, best first, the earlier of equal ones first; those of minus infinity never.
+    def why_fact(self, fact: Facts, positions: Sequence[int], top: int = 3) -> list[Why]:
+        """The training facts that support the entities at some positions of one fact."""
+        return [self.reasons.why(fact, position, top) for position in positions]
 
-    >>> _best(torch.tensor([1.0, 3.0, -torch.inf, 3.0, 1.0]), 3)
-    tensor([1, 3, 0])
-    """
-    if top < 1:
-        return torch.zeros(0, dtype=torch.int64)
-    least = torch.topk(scores, min(top, len(scores))).values[-1]
-    places = torch.nonzero((scores >= least) & (scores > -torch.inf))[:, 0]  # few, but for ties
-    return places[torch.argsort(scores[places], descending=True, stable=True)][:top]
+    def score(self, facts: Facts) -> list[Rating]:
+        """Rate facts of one arity."""
+        return rate(self.answerer, facts)
+
+    def suspicious(
+        self, top: int = 20, progress: Callable[[int, int], None] = lambda done, total: None
+    ) -> list[Rating]:
+        """The known facts that look most like mistakes."""
+        return suspicious(self.answerer, top, progress)
 
 
 def open_run(path: str | Path, memory: bool = True) -> Run:
     """Open the folder that training left, with its memory, if it has one."""
     folder = RunFolder(Path(path))
     kb, config = folder.read_knowledge_base(), folder.read_config()
-    model = build_model(config["model"], folder.read_json("model.json"))
-    fill(model, folder.read_weights(), folder.path / "weights.safetensors")
+    counted = _checked_sizes(folder, kb)
+    if not isinstance(config.get("model"), dict) or "name" not in config["model"]:
+        raise RunError(f"{folder.path / 'config.toml'}: expected a table [model] with a name, found none")
+    try:
+        with torch.device("meta"):  # nothing is made before it is known to fit the file of weights
+            _check_shapes(folder, build_model(config["model"], counted))
+    except (TypeError, ValueError, RuntimeError, IndexError, OverflowError) as error:
+        raise RunError(f"{folder.path}: its settings and sizes make no model ({str(error).splitlines()[0]})") from None
+    model = build_model(config["model"], counted)
+    weights, wanted = folder.read_weights(), model.state_dict()
+    for name, tensor in weights.items():
+        if tensor.dtype != wanted[name].dtype:
+            told = f"expected {name} of {wanted[name].dtype}, found {tensor.dtype}".replace("torch.", "")
+            raise RunError(f"{folder.path / 'weights.safetensors'}: {told}")
+    if not all(bool(torch.isfinite(tensor).all()) for tensor in weights.values()):
+        raise RunError(f"{folder.path / 'weights.safetensors'}: expected finite weights, found NaN or infinity")
+    fill(model, weights, folder.path / "weights.safetensors")
     if memory and folder.has_memory():
         model = Remembering(model, Memory.from_facts(kb.split("train"), kb.n_entities), _memory_weights(folder))
     model.eval()
-    return Run(folder, kb, model)
+    return Run(folder, kb, model, _calibration(folder) if memory or not folder.has_memory() else None)
+
+
+def _checked_sizes(folder: RunFolder, kb: KnowledgeBase) -> dict[str, Any]:
+    """What ``model.json`` says, if it is what the names and the facts say."""
+    found, place = folder.read_json("model.json"), folder.path / "model.json"
+    if not isinstance(found, dict):
+        raise RunError(f"{place}: expected sizes, found another thing")
+    for key, size in sizes(kb).items():
+        if found.get(key) != size:
+            told, other = (key, "others") if key == "roles" else (f"{key} = {size}", found.get(key))
+            raise RunError(f"{place}: expected {told}, as the names and facts say, found {other}")
+    return found
+
+
+def _check_shapes(folder: RunFolder, model: ScoringModel) -> None:
+    """Refuse a file of weights that are not the model's, before they are read."""
+    wanted = {name: list(tensor.shape) for name, tensor in model.state_dict().items()}
+    found = folder.read_shapes()
+    for name in {**wanted, **found}:
+        if wanted.get(name) != found.get(name):
+            told = f"expected {name} of shape {wanted.get(name)}, found {found.get(name)}"
+            raise RunError(f"{folder.path / 'weights.safetensors'}: {told}".replace("None", "none"))
+
+
+def _calibration(folder: RunFolder) -> Calibration:
+    if not folder.is_calibrated():
+        return Calibration()
+    try:
+        kept = folder.read_json("calibration.json")
+        return build(Calibration, {key: kept[key] for key in ("temperature", "confidence")})
+    except (ConfigError, KeyError, TypeError, ValueError, AttributeError):
+        raise RunError(f"{folder.path / 'calibration.json'}: expected a calibration, found another thing") from None
 
 
 def _memory_weights(folder: RunFolder) -> dict[str, MemoryWeights]:
@@ -146,10 +243,10 @@ def fill(model: ScoringModel, weights: Mapping[str, torch.Tensor], path: Path) -
 
 
 def build_model(
-    values: Mapping[str, Any], sizes: Mapping[str, Any], generator: torch.Generator | None = None
+    values: Mapping[str, Any], counted: Mapping[str, Any], generator: torch.Generator | None = None
 ) -> ScoringModel:
     """A model from the ``[model]`` table of a config and from its sizes."""
     name = values["name"]
     settings = model_settings(name, {key: value for key, value in values.items() if key != "name"})
-    counts = sizes["n_entities"], sizes["n_relations"], sizes["arities"]
-    return make_model(name, settings, *counts, generator, sizes.get("roles"))
+    counts = counted["n_entities"], counted["n_relations"], counted["arities"]
+    return make_model(name, settings, *counts, generator, counted.get("roles"))

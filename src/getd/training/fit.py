@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -18,11 +18,11 @@ from getd.evaluation.loss import held_out_loss
 from getd.evaluation.report import validation_mrr
 from getd.facts.files import atomic_path
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.facts.relation import Relation
 from getd.models.base import ScoringModel
 from getd.models.registry import model_settings
 from getd.prediction.run import Run, build_model, open_run
 from getd.runs.folder import RunFolder, environment
+from getd.runs.sizes import sizes
 from getd.settings import build
 from getd.training.defaults import DEFAULTS
 from getd.training.regimes import REGIMES
@@ -107,30 +107,6 @@ def full_config(config: Mapping[str, Any], model: str | None, training: Mapping[
     }
 
 
-def sizes(kb: KnowledgeBase) -> dict[str, Any]:
-    """What a model must know of a knowledge base."""
-    found: dict[str, Any] = {"n_entities": kb.n_entities, "n_relations": kb.n_relations, "arities": list(kb.arities)}
-    if any(signature.has_named_roles for signature in kb.signatures):
-        found["roles"] = role_numbers(kb.signatures)
-    return found
-
-
-def role_numbers(signatures: Sequence[Relation]) -> list[list[int]]:
-    """A number for the role at each position of each relation; one name is one role, whatever the relation.
-
-    >>> role_numbers([Relation("bought", ("who", "what")), Relation("sold", ("what", "who")), Relation("r", ("e1",))])
-    [[0, 1], [1, 0], [2]]
-    """
-    numbers: dict[object, int] = {}
-    return [
-        [
-            numbers.setdefault(role if relation.has_named_roles else (place, role), len(numbers))
-            for role in relation.roles
-        ]
-        for place, relation in enumerate(signatures)
-    ]
-
-
 def _begin(kb: KnowledgeBase, folder: RunFolder, tables: Mapping[str, Any]) -> None:
     """The files that are there before the first epoch, all at once."""
     with atomic_path(folder.path) as temporary:
@@ -185,10 +161,13 @@ def _finish(kb: KnowledgeBase, folder: RunFolder, tables: Mapping[str, Any], wat
                 trainer.train(folder.checkpoint, _watch(folder, watch, interrupted))
         except Interrupted:
             raise Interrupted(f"go on with: getd train --resume --out {folder.path}") from None
+    folder.forget("calibration.json")
     folder.write_weights(trainer.model.state_dict())
     run, settings = open_run(folder.path), trainer.settings
     if tables["memory"]["use"]:
         run.remember(settings.validation_sample)
+    elif "valid" in kb.splits:
+        run.calibrate(settings.validation_sample)
     if ask_test and "test" in kb.splits:  # the one time
         progress = trainer.progress
         chosen = {"best_epoch": progress.best_epoch, "valid_mrr": progress.best_mrr} if progress.best_epoch else {}

@@ -24,8 +24,9 @@ from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError, SQLA
 
 from getd.errors import ConfigError, NonFiniteScores, ShapeError
 from getd.facts.knowledge_base import KnowledgeBase
+from getd.runs.sizes import sizes
 from getd.settings import with_values
-from getd.training.fit import full_config, interrupts, sizes, trainer_of
+from getd.training.fit import full_config, interrupts, trainer_of
 from getd.training.train import Epoch, Interrupted, Watch
 from getd.tuning.space import Choices, Range, Space
 from getd.tuning.trial import Trial

@@ -1,0 +1,94 @@
+"""A run for other programs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+
+import getd
+from getd.errors import RunError
+from getd.facts.knowledge_base import KnowledgeBase
+from getd.prediction.exporting import export, vectors
+from getd.prediction.run import Run
+
+FACTS = [("r", f"e{i}", f"e{(i + 1) % 9}", f"e{(i * i) % 9}") for i in range(9)]
+FACTS += [("s", f"e{i}", f"e{(2 * i) % 9}") for i in range(9)]
+
+
+def train(tmp_path: Path, model: str = "getd", facts: object = None, **settings: object) -> Run:
+    kb = KnowledgeBase.from_facts({"train": facts or FACTS})
+    config = {"model": {"entity_dim": 4, **settings}, "training": {"epochs": 1, "threads": 1}}
+    return getd.train(kb, model=model, out=tmp_path / "run", config=config)
+
+
+def test_vectors_come_with_their_names(tmp_path: Path) -> None:
+    run = train(tmp_path)
+    names = [path.name for path in export(run, tmp_path / "tables", "parquet")]
+    assert names == ["entity.parquet", "relation.parquet"]
+    table = pl.read_parquet(tmp_path / "tables" / "entity.parquet")
+    assert table["name"].to_list() == list(run.kb.entities)
+    wanted = run.bare_model.state_dict()["entity.weight"].numpy()
+    assert np.array_equal(table["vector"].to_numpy(), wanted)
+    export(run, tmp_path / "arrays", "npz")
+    with np.load(tmp_path / "arrays" / "relation.npz", allow_pickle=False) as found:
+        assert found["names"].tolist() == list(run.kb.relations)
+
+
+@pytest.mark.parametrize(
+    ("model", "settings", "wanted"),
+    [
+        ("getd", {"reciprocal": True}, {"entity": 9, "relation": 6}),
+        ("n-cp", {}, {"entity-0": 9, "entity-1": 9, "entity-2": 9, "relation": 2}),
+        ("nalp", {}, {"entity": 9, "role": 6}),
+        ("rae", {}, {"entity": 9, "relation": 2, "normal": 2, "share": 2}),
+    ],
+)
+def test_every_table_is_there(model: str, settings: dict[str, object], wanted: dict[str, int], tmp_path: Path) -> None:
+    found = vectors(train(tmp_path, model, **settings))
+    assert {name: len(labels) for name, (labels, _) in found.items()} == wanted
+    assert all(len(labels) == len(table) for labels, table in found.values())
+    if model == "getd":
+        assert found["relation"][0] == [f"{label} at {position}" for position in range(3) for label in "rs"]
+
+
+def test_what_is_no_export_is_not_replaced(tmp_path: Path) -> None:
+    run = train(tmp_path)
+    with pytest.raises(RunError, match="is no export"):
+        export(run, tmp_path / "run", "npz", overwrite=True)
+    export(run, tmp_path / "tables", "npz")
+    export(run, tmp_path / "tables", "parquet", overwrite=True)
+    assert sorted(path.suffix for path in (tmp_path / "tables").iterdir()) == [".json", ".parquet", ".parquet"]
+    (tmp_path / "tables" / "mine.parquet").touch()
+    with pytest.raises(RunError, match="is no export"):
+        export(run, tmp_path / "tables", "npz", overwrite=True)
+    assert (tmp_path / "tables" / "mine.parquet").exists()
+    assert (tmp_path / "run" / "weights.safetensors").exists()
+
+
+@pytest.mark.parametrize("model", ["getd", "n-tucker", "n-cp"])
+def test_graphs_score_as_the_model_does(model: str, tmp_path: Path) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime", reason="getd[onnx] is not installed")
+    pytest.importorskip("onnxscript", reason="getd[onnx] is not installed")
+    run = train(tmp_path, model)
+    export(run, tmp_path / "graphs", "onnx")
+    assert json.loads((tmp_path / "graphs" / "names.json").read_text())["relations"] == ["r", "s"]
+    for arity, facts in run.kb.split("train").items():
+        given = {"relation": facts.relation, "entities": facts.entities}
+        for position in range(arity):
+            session = onnxruntime.InferenceSession(tmp_path / "graphs" / f"arity-{arity}-position-{position}.onnx")
+            (found,) = session.run(["scores"], given)
+            with torch.no_grad():
+                wanted = run.model.score_candidates(*map(torch.tensor, given.values()), position).numpy()
+            assert np.abs(found - wanted).max() <= 1e-5
+
+
+def test_what_is_no_graph_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("onnxscript", reason="getd[onnx] is not installed")
+    with pytest.raises(RunError, match="nalp cannot be exported to ONNX"):
+        export(train(tmp_path, "nalp"), tmp_path / "graphs", "onnx")
+    assert not (tmp_path / "graphs").exists()

@@ -1,0 +1,177 @@
+"""Several holes, reasons, ratings, missing facts: what is done with a run."""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import getd
+from experiments.using import demo_rules
+from getd.errors import FactError, RunError
+from getd.evaluation.calibration import Calibration, Confidence
+from getd.evaluation.ranks import rank_facts
+from getd.facts.facts import Facts, join
+from getd.facts.knowledge_base import KnowledgeBase
+from getd.prediction.completing import Completing, complete
+from getd.prediction.joint import answer_jointly
+from getd.prediction.question import parse_question
+from getd.prediction.questions import read_facts
+from getd.prediction.rating import Rating
+from getd.prediction.run import Run, open_run
+from getd.training.demo import train_demo
+
+
+@pytest.fixture(scope="session")
+def demo_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return train_demo(tmp_path_factory.mktemp("use") / "demo")
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Two relations over nine names."""
+    facts = [("r", f"e{i}", f"e{(i + 1) % 9}", f"e{(i * i) % 9}") for i in range(9)]
+    facts += [("s", f"e{i}", f"e{(2 * i) % 9}", f"e{j}") for i in range(9) for j in (1, 4)]
+    kb = KnowledgeBase.from_facts({"train": facts[:20], "valid": facts[20:24], "test": facts[24:]})
+    config = {"model": {"entity_dim": 6, "ring_ranks": 3}, "training": {"epochs": 4, "threads": 1}}
+    return getd.train(kb, out=tmp_path_factory.mktemp("small") / "run", config=config)
+
+
+@pytest.mark.parametrize(  # 0: the beam, which need not find the best three of 729
+    ("asked", "all_below"), [(["?", "?", "e4"], 0), (["?", "e2", "?"], 0), (["?", "?", "e4"], 100), (["?"] * 3, 1000)]
+)
+def test_several_holes_equal_exhaustive_search(small: Run, asked: list[str], all_below: int) -> None:
+    curve = Confidence(slope=1.5, fit_slope=0.5, intercept=3.0)
+    small = Run(small.folder, small.kb, small.model, Calibration(temperature={"3": 0.8}, confidence={"3": curve}))
+    question = parse_question(small.kb, "s", asked)
+    every = []
+    for names in product(small.kb.entities, repeat=len(question.open)):
+        filled = list(asked)
+        for position, name in zip(question.open, names, strict=True):
+            filled[position] = name
+        every.append(filled)
+    facts = {tuple(filled): rating for filled, rating in zip(every, _rate(small, "s", every), strict=True)}
+    best = sorted((r.confidence or 0 for r in facts.values() if not r.known), reverse=True)[:5]
+    answers = answer_jointly(small.answerer, question, top=5, all_below=all_below)
+    assert [answer.confidence for answer in answers] == pytest.approx(best, abs=1e-6)
+    assert len({answer.confidence for answer in answers}) > 1
+    plain = Run(small.folder, small.kb, small.model).answerer  # not calibrated
+    scores = [answer.score for answer in answer_jointly(plain, question, top=5, all_below=all_below)]
+    assert scores == sorted(scores, reverse=True)
+    assert all(answer.probability is None and not answer.known for answer in answers)
+
+
+def test_more_holes_find_no_less(demo_run: Run) -> None:
+    two, three = (demo_run.predict("plays for", ["?", "?", season], top=1)[0] for season in ("2016-17", "?"))
+    assert (three.confidence or 0) >= (two.confidence or 1) - 1e-9
+
+
+def _rate(run: Run, relation: str, facts: list[list[str]]) -> list[Rating]:
+    ids = np.array([run.kb.entities.ids(fact) for fact in facts])
+    return run.score(Facts(np.full(len(facts), run.kb.relations.id(relation)), ids))
+
+
+def test_the_demo_s_reasons_are_facts_of_its_rules(demo_run: Run) -> None:
+    kb, found = demo_run.kb, []
+    follows = demo_rules(kb)
+    for facts in kb.split("test").values():
+        some = facts.take(slice(0, 25))
+        ranks = rank_facts(demo_run.model, some, demo_run.known).rank
+        for row, position in np.argwhere(ranks == 1).tolist():
+            fact = some.take(slice(row, row + 1))
+            (why,) = demo_run.why_fact(fact, [position])
+            found.append(any(follows(kb.decode(fact)[0], reason.fact) for reason in why.facts))
+            assert 0 < sum(reason.pull for reason in why.facts) <= 1 + 1e-9
+    assert len(found) > 150
+    assert sum(found) / len(found) >= 0.8
+
+
+def test_replaced_entities_are_suspicious(tmp_path: Path) -> None:
+    kb, rng = getd.load("demo"), np.random.default_rng(0)
+    wrong, splits = set(), {split: [] for split in kb.splits}
+    every = {fact for blocks in kb.splits.values() for block in blocks.values() for fact in kb.decode(block)}
+    for split, blocks in kb.splits.items():
+        for block in blocks.values():
+            splits[split] += kb.decode(block)
+    for row in rng.choice(len(splits["train"]), 40, replace=False).tolist():
+        fact = list(splits["train"][row])
+        fact[int(rng.integers(1, len(fact)))] = kb.entities[int(rng.integers(kb.n_entities))]
+        if tuple(fact) not in every:
+            splits["train"][row] = tuple(fact)
+            wrong.add(tuple(fact))
+    config = {"model": {"entity_dim": 16, "ring_ranks": 8}, "training": {"epochs": 8, "learning_rate": 0.02}}
+    run = getd.train(KnowledgeBase.from_facts(splits), out=tmp_path / "run", config=config)
+    found = [rating.fact for rating in run.suspicious(2 * len(wrong))]
+    names = {(label.split("(")[0], *entities) for label, *entities in found}
+    assert len(names & wrong) / len(wrong) >= 0.6
+
+
+def test_missing_facts_are_written_in_every_form_and_gone_on_with(
+    demo_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = Completing("demo", demo_run.kb.relations.id("plays for"), top=20, min_confidence=0.1)
+    monkeypatch.setattr("getd.prediction.completing.AT_ONCE", 100)
+    whole = tmp_path / "whole.tsv"
+    number = complete(demo_run.answerer, asked, whole)
+    rows = [line.split("\t") for line in whole.read_text().splitlines()]
+    assert len(rows) == number <= 20
+    confidence = [float(row[-2]) for row in rows]
+    assert confidence == sorted(confidence, reverse=True)
+    assert confidence[-1] >= 0.1
+    known = {
+        fact
+        for blocks in demo_run.kb.splits.values()
+        for block in blocks.values()
+        for fact in demo_run.kb.decode(block)
+    }
+    assert not known & {tuple(row[:-2]) for row in rows}
+
+    def stop(done: int, total: int) -> None:
+        if done > total / 2:
+            raise KeyboardInterrupt
+
+    parquet = tmp_path / "facts.parquet"
+    with pytest.raises(KeyboardInterrupt):
+        complete(demo_run.answerer, asked, parquet, stop)
+    assert [path.name for path in tmp_path.iterdir() if path.suffix == ".partial"] == ["facts.parquet.partial"]
+    with pytest.raises(RunError, match="begun with another run or other settings"):
+        complete(demo_run.answerer, Completing("demo", asked.relation, 5, 0.1), parquet)
+    complete(demo_run.answerer, asked, parquet)
+    frame = pl.read_parquet(parquet)
+    assert frame.columns == ["relation", "player", "club", "season", "confidence", "plausibility"]
+    assert [list(row) for row in frame.select(frame.columns[:4]).iter_rows()] == [row[:4] for row in rows]
+    lines = tmp_path / "facts.jsonl"
+    complete(demo_run.answerer, asked, lines)
+    assert [json.loads(line)["entities"] for line in lines.read_text().splitlines()] == [row[1:4] for row in rows]
+    assert not list(tmp_path.glob("*.partial"))
+
+
+def test_a_run_s_calibration_is_opened_with_it(demo_run: Run) -> None:
+    again = open_run(demo_run.path)
+    assert again.calibration == demo_run.calibration
+    answers = again.predict("award", ["?", "Oxbow United", "Golden Boot", "2016-17"], top=300)
+    assert sum(answer.probability or 0 for answer in answers) == pytest.approx(1)
+    assert all(answer.confidence is not None for answer in answers)
+    (again.path / "calibration.json").write_text('{"temperature": {"4": -1}, "confidence": {}}')
+    with pytest.raises(RunError, match=r"calibration.json: expected a calibration, found another thing"):
+        open_run(again.path)
+    demo_run.calibrate()
+
+
+def test_a_role_that_stands_twice(tmp_path: Path) -> None:
+    """Qualifiers of one name have several values; by role, they are given as a list."""
+    rows = [f"p{i},member of,club{i % 3},with,p{(i + 1) % 8},with,p{(i + 2) % 8}" for i in range(8)]
+    (tmp_path / "facts.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    kb = getd.load(tmp_path / "facts.csv", format="hyper-csv")
+    asked = {"subject": "p0", "object": "?", "with": ["p1", "p2"]}
+    question = parse_question(kb, "member of", asked)
+    assert question.text == ("member of", "p0", "?", "p1", "p2")
+    with pytest.raises(FactError, match=r"has the roles subject, object, with, with, found subject, object, with$"):
+        parse_question(kb, "member of", {**asked, "with": "p1"})
+    _, blocks = read_facts(tmp_path / "facts.csv", kb)
+    wanted = join(*kb.splits.values())[4]
+    assert sorted(kb.decode(blocks[4])) == sorted(kb.decode(wanted))
