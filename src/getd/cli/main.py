@@ -23,6 +23,7 @@ from getd.cli.predict import predict
 from getd.cli.remember import remember
 from getd.cli.reproduce import reproduce
 from getd.cli.score import score
+from getd.cli.serve import serve
 from getd.cli.train import train
 from getd.cli.tune import tune
 from getd.errors import GetdError
@@ -36,7 +37,7 @@ app = App(
 )
 COMMANDS = (
     *(demo, info, datasets, models, convert, train, tune, remember, calibrate, evaluate),
-    *(predict, score, complete, extend, export, reproduce),
+    *(predict, score, complete, extend, serve, export, reproduce),
 )
 for command in COMMANDS:
     app.command(command)

@@ -1,0 +1,1 @@
+"""A run as an HTTP service, with a page for people."""
