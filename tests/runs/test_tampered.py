@@ -131,7 +131,7 @@ def no_facts(run: Path) -> None:
         (torch_weights, r"weights.safetensors: expected weights, found a broken file"),
         (
             edit("config.toml", "entity_dim = 4", "entity_dim = 4000000000"),
-            r"weights.safetensors: expected entity.weight",
+            r"make no model \(a tensor of shape \[201, 4000000000\], larger than any of its weights\)",
         ),
         (
             edit("config.toml", "[model]", "[modell]"),

@@ -7,10 +7,12 @@ from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
 from importlib.util import find_spec
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 from getd.errors import ConfigError, RunError
 from getd.evaluation.calibration import Calibration, calibrate, calibration_facts, reliability
@@ -32,6 +34,8 @@ from getd.runs.folder import RunFolder
 from getd.runs.sizes import sizes
 from getd.settings import build
 
+MAKERS = (torch.randn, torch.empty, torch.zeros, torch.ones)  # what models are made of
+SMALL = 2**16  # numbers that anything may have
 CHOSEN_LATER = ("memory.json", "calibration.json")  # what a run may be given when it is trained
 
 
@@ -173,12 +177,13 @@ def open_run(path: str | Path, memory: bool = True) -> Run:
     counted = _checked_sizes(folder, kb)
     if not isinstance(config.get("model"), dict) or "name" not in config["model"]:
         raise RunError(f"{folder.path / 'config.toml'}: expected a table [model] with a name, found none")
+    shapes = folder.read_shapes()
     try:
-        with torch.device("meta"):  # nothing is made before it is known to fit the file of weights
-            _check_shapes(folder, build_model(config["model"], counted))
+        with _Bounded(max(map(prod, shapes.values()), default=0)):
+            model = build_model(config["model"], counted)
     except (TypeError, ValueError, RuntimeError, IndexError, OverflowError) as error:
         raise RunError(f"{folder.path}: its settings and sizes make no model ({str(error).splitlines()[0]})") from None
-    model = build_model(config["model"], counted)
+    _check_shapes(folder, model, shapes)
     weights, wanted = folder.read_weights(), model.state_dict()
     for name, tensor in weights.items():
         if tensor.dtype != wanted[name].dtype:
@@ -193,6 +198,20 @@ def open_run(path: str | Path, memory: bool = True) -> Run:
     return Run(folder, kb, model, _calibration(folder) if memory or not folder.has_memory() else None)
 
 
+class _Bounded(TorchFunctionMode):
+    """Nothing is made that is larger than the largest tensor in the file of weights, whatever the settings say."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        shape = args if not args or isinstance(args[0], int) else args[0]
+        if func in MAKERS and prod(shape) > max(self._most, SMALL):
+            raise ValueError(f"a tensor of shape {list(shape)}, larger than any of its weights")
+        return func(*args, **(kwargs or {}))
+
+
 def _checked_sizes(folder: RunFolder, kb: KnowledgeBase) -> dict[str, Any]:
     """What ``model.json`` says, if it is what the names and the facts say."""
     found, place = folder.read_json("model.json"), folder.path / "model.json"
@@ -205,10 +224,9 @@ def _checked_sizes(folder: RunFolder, kb: KnowledgeBase) -> dict[str, Any]:
     return found
 
 
-def _check_shapes(folder: RunFolder, model: ScoringModel) -> None:
+def _check_shapes(folder: RunFolder, model: ScoringModel, found: Mapping[str, list[int]]) -> None:
     """Refuse a file of weights that are not the model's, before they are read."""
     wanted = {name: list(tensor.shape) for name, tensor in model.state_dict().items()}
-    found = folder.read_shapes()
     for name in {**wanted, **found}:
         if wanted.get(name) != found.get(name):
             told = f"expected {name} of shape {wanted.get(name)}, found {found.get(name)}"
