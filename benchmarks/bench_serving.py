@@ -37,7 +37,8 @@ TOGETHER, CLIENTS, SECONDS, TOP, FUZZED = 32, 32, 5.0, 10, 2000
 _SERVE = """
 import sys, uvicorn
 from getd.prediction.run import open_run
-from getd.serving.app import ServeSettings, create_app
+from getd.serving.app import create_app
+from getd.serving.guard import ServeSettings
 app = create_app(open_run(sys.argv[1]), ServeSettings(batching=sys.argv[3] == "on"))
 uvicorn.run(app, port=int(sys.argv[2]), log_level="error")
 """
@@ -216,7 +217,8 @@ def _fuzz(run: Run, number: int) -> dict[str, int]:
         from hypothesis import HealthCheck, Phase, given, seed, settings
     except ModuleNotFoundError as missing:
         raise Skipped(f"it needs {missing.name}; pip install 'getd[dev]'") from None
-    from getd.serving.app import ServeSettings, create_app
+    from getd.serving.app import create_app
+    from getd.serving.guard import ServeSettings
 
     schema = schemathesis.openapi.from_asgi("/openapi.json", create_app(run, ServeSettings(timeout=20)))
     operations = [found.ok() for found in schema.get_all_operations()]

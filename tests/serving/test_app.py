@@ -22,8 +22,9 @@ from fastapi.testclient import TestClient
 
 from getd.cli.main import main
 from getd.deadline import TookTooLong, check_time
-from getd.serving.app import ServeSettings, create_app, static
+from getd.serving.app import create_app, static
 from getd.serving.batching import Batcher
+from getd.serving.guard import ServeSettings
 
 
 @pytest.fixture(scope="module")

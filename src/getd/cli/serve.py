@@ -39,7 +39,8 @@ def serve(
     try:
         import uvicorn
 
-        from getd.serving.app import ServeSettings, create_app
+        from getd.serving.app import create_app
+        from getd.serving.guard import ServeSettings
         from getd.serving.protocol import Impatient
     except ImportError:
         raise ConfigError("serving needs FastAPI and uvicorn: pip install 'getd[serve]'") from None
