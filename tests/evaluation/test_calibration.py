@@ -103,7 +103,8 @@ def test_a_corrupted_fact_differs_in_one_place_and_is_not_known(
 
 
 def test_calibration_is_better_than_none_and_confidence_rises(kb: KnowledgeBase, model: GETD) -> None:
-    fitted, facts, known = calibrate(model, kb, sample=120), calibration_facts(model, kb, sample=120), kb.known()
+    fitted, facts = calibrate(model, kb, sample=120), calibration_facts(model, kb, sample=120)
+    known = kb.known("train", "valid")
     before, after = (found.error for found in reliability(model, facts, known, [Calibration(), fitted]))
     assert after <= before
     for arity in kb.arities:
@@ -129,7 +130,7 @@ def test_arities_of_few_facts_are_fitted_with_the_others(kb: KnowledgeBase, mode
     valid = kb.split("valid")
     few = kb.with_splits(train=kb.split("train"), valid={**valid, 4: valid[4].take(slice(0, 3))}, test=kb.split("test"))
     with scoring(model):
-        pooled = _temperature(model, list(few.split("valid").values()), few.known())
+        pooled = _temperature(model, list(few.split("valid").values()), few.known("train", "valid"))
     assert calibrate(model, few).temperature["4"] == pooled
     tiny = {arity: facts.take(slice(0, 2)) for arity, facts in valid.items()}
     assert set(calibrate(model, kb.with_splits(train=kb.split("train"), valid=tiny)).temperature.values()) == {1.0}

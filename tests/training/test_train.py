@@ -287,7 +287,7 @@ def test_the_demo_is_far_above_its_floors(tmp_path: Path) -> None:
 
 def test_the_loss_on_validation_is_that_of_the_formula(kb: KnowledgeBase, tmp_path: Path) -> None:
     run = getd.train(kb, out=tmp_path / "run", config=config(epochs=1, validation_loss=True))
-    known, losses = kb.known(), []
+    known, losses = kb.known("train", "valid"), []
     for facts in kb.split("valid").values():
         for row in range(len(facts)):
             fact = facts.take(slice(row, row + 1))

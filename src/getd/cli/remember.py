@@ -20,8 +20,8 @@ def remember(
 ) -> None:
     """Give a trained run a memory: what stood beside the given entities in the training facts counts too.
 
-    Nothing is trained. How much it counts is fitted on validation and kept in the run; evaluate and predict use it from
-    then on. Test is not read.
+    Nothing is trained. How much it counts is fitted on the validation facts, among candidates that are no known answers
+    of train and valid, and kept in the run; evaluate and predict use it from then on. Test is not read.
 
     Parameters
     ----------

@@ -84,16 +84,20 @@ def show_training(run: Run, kb: KnowledgeBase, json: bool) -> None:
 
 
 def show_report(report: dict[str, Any], published: dict[str, float] | None = None) -> None:
-    """Metrics beside the floors, and beside what was published."""
+    """Metrics beside chance, the floors and what was published, and by which protocol they were measured."""
+    from getd.evaluation.protocol import protocol_sentence
+
     protocol, metrics = report["protocol"], report["metrics"]
     low, high = metrics["mrr_interval"]
     keys = ("mrr", "hits_at_1", "hits_at_3", "hits_at_10")
     rows: list[list[object]] = [["this model", *(metrics[key] for key in keys), f"{low:.4f} – {high:.4f}"]]
     rows += [[f"floor: {name}", *(floor[key] for key in keys), ""] for name, floor in report["floors"].items()]
+    rows.append(["random order", metrics["mrr_at_chance"], None, None, None, ""])
     if published:
         rows.append(["published", *(published.get(key) for key in keys), ""])
     title = f"{protocol['split']}: {metrics['questions']:,} questions, filtered, ties {protocol['ties']}"
     print_table(title, ["", "MRR", "Hits@1", "Hits@3", "Hits@10", "95 % of MRR"], rows)
+    print(f"protocol: {protocol_sentence(protocol)}")
 
 
 def draw_curves(run: Run) -> Path | None:

@@ -27,6 +27,7 @@ from torch import Tensor
 
 from getd.evaluation.asked import filtered_scores, filtered_scores_of_positions
 from getd.evaluation.counting import Floats
+from getd.evaluation.protocol import known_for_choosing
 from getd.evaluation.ranks import is_dot_product, scoring
 from getd.evaluation.report import sample_facts
 from getd.evaluation.role_fit import RoleFit
@@ -132,9 +133,9 @@ def calibrate(
 ) -> Calibration:
     """Fit temperatures and confidences on validation; ``sample``: on so many facts of each arity at most.
 
-    An arity of few facts is fitted together with all others.
+    An arity of few facts is fitted together with all others. Test is not read.
     """
-    known, generator = kb.known(), torch.Generator().manual_seed(seed)
+    known, generator = known_for_choosing(kb), torch.Generator().manual_seed(seed)
     blocks = calibration_facts(model, kb, sample, seed)
     roles = RoleFit(kb, [kb.split("train")])
     with scoring(model):

@@ -13,6 +13,7 @@ from getd.facts.facts import Ids
 Floats = npt.NDArray[np.float64]
 RESAMPLES = 1000
 _HELD = 2**20  # draws held at a time
+_FEW = 32  # candidates
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class Metrics:
     hits_at_10: float
     mean_rank: float
     amri: float
+    mrr_at_chance: float  # what candidates in random order would have
     mrr_interval: tuple[float, float]  # 95 %, by resampling facts
     questions: int
 
@@ -42,6 +44,7 @@ def measure(rank: Floats, candidates: Ids, fact: Ids, *, seed: int = 0) -> Metri
         hits_at_10=hits_at(rank, 10),
         mean_rank=float(np.mean(rank)),
         amri=adjusted_mean_rank_index(rank, candidates),
+        mrr_at_chance=mrr_at_chance(candidates),
         mrr_interval=mrr_interval(rank, fact, seed=seed),
         questions=len(rank),
     )
@@ -77,6 +80,22 @@ def adjusted_mean_rank_index(rank: Floats, candidates: Ids) -> float:
     """
     expected = float(np.mean((candidates + 1) / 2))
     return 1 - (float(np.mean(rank)) - 1) / (expected - 1) if expected > 1 else 0.0
+
+
+def mrr_at_chance(candidates: Ids) -> float:
+    r"""The MRR of candidates in random order: the mean over questions of :math:`H_c / c`, with c candidates.
+
+    :math:`H_c = 1 + 1/2 + \dots + 1/c` is summed for few candidates, and taken from its expansion, whose error is
+    below :math:`10^{-11}`, for many.
+
+    >>> mrr_at_chance(np.array([1, 2, 2]))
+    0.8333333333333334
+    """
+    few = np.cumsum(1 / np.arange(1, _FEW + 1))
+    c = np.maximum(candidates, 1).astype(np.float64)
+    many = np.log(c) + np.euler_gamma + 1 / (2 * c) - 1 / (12 * c**2) + 1 / (120 * c**4)
+    harmonic = np.where(candidates <= _FEW, few[np.minimum(candidates, _FEW) - 1], many)
+    return float(np.mean(harmonic / c))
 
 
 def mrr_interval(rank: Floats, fact: Ids, *, seed: int = 0, resamples: int = RESAMPLES) -> tuple[float, float]:

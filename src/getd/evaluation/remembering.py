@@ -20,6 +20,7 @@ from math import inf
 import torch
 from torch import Tensor
 
+from getd.evaluation.protocol import known_for_choosing
 from getd.evaluation.ranks import scoring
 from getd.evaluation.report import sample_facts
 from getd.facts.facts import Facts
@@ -96,9 +97,9 @@ def choose_weights(
     """The weights for each arity and position, ``"4-0"``.
 
     How they are fitted, or that there are none, is what does best for facts that they were not fitted on: fitted on
-    each half of the validation facts, and measured on the other.
+    each half of the validation facts, and measured on the other. Test is not read.
     """
-    found, known = {}, kb.known()
+    found, known = {}, known_for_choosing(kb)
     with scoring(model):
         for arity, facts in sample_facts(kb.split("valid"), sample, seed).items():
             for position in range(arity):

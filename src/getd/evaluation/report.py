@@ -11,6 +11,7 @@ import numpy as np
 from getd.errors import ConfigError, nearest
 from getd.evaluation.counting import Ranks, Ties
 from getd.evaluation.metrics import Metrics, mean_reciprocal_rank, measure
+from getd.evaluation.protocol import Choice, Measured, filter_splits, protocol_of
 from getd.evaluation.ranks import CHUNK, rank_facts
 from getd.facts.facts import Blocks, Facts, Ids, count, join
 from getd.facts.knowledge_base import KnowledgeBase
@@ -63,6 +64,11 @@ class Evaluation:
         return self.metrics.amri
 
     @property
+    def mrr_at_chance(self) -> float:
+        """The MRR of candidates in random order."""
+        return self.metrics.mrr_at_chance
+
+    @property
     def mrr_interval(self) -> tuple[float, float]:
         """The 95 % bootstrap interval of the MRR."""
         return self.metrics.mrr_interval
@@ -99,9 +105,13 @@ def evaluate(
     by: Sequence[str] = GROUPINGS,
     floors: bool = True,
     trained_on: Sequence[str] = ("train",),
+    epoch: Choice | None = None,
+    memory: Choice | None = None,
     chunk: int = CHUNK,
 ) -> Evaluation:
-    """Rank the answer at every position of every fact of a split, known answers of all splits left out.
+    """Rank the answer at every position of every fact of a split, other known answers left out.
+
+    Known answers are those of all splits where test is evaluated, and those of all but test elsewhere.
 
     Parameters
     ----------
@@ -113,24 +123,19 @@ def evaluate(
         Whether to measure frequency and lookup, counted on the facts trained on, on the same questions.
     trained_on
         The splits whose facts the model has seen.
+    epoch, memory
+        By which facts the epoch was chosen, and the weights of the memory fitted: for the protocol.
     """
     check_groupings(by)
     blocks = sample_facts(kb.split(split), sample, seed)
-    questions = _Questions(blocks, kb.known(), ties, chunk, seed)
+    questions = _Questions(blocks, kb.known(*filter_splits(kb, split)), ties, chunk, seed)
     ranks = questions.rank(model)
     beside = {name: questions.rank(floor) for name, floor in floor_models(kb, trained_on).items()} if floors else {}
     groups = {grouping: _labels(grouping, blocks, kb, trained_on) for grouping in by}
+    drawn = count(blocks) if count(blocks) < count(kb.split(split)) else None
+    measured = Measured(ties, drawn, seed, kb.n_entities, len(ranks.rank))
     return Evaluation(
-        protocol={
-            "split": split,
-            "trained_on": list(trained_on),
-            "filter": f"known answers of {_and(list(kb.splits))} left out",
-            "ties": ties,
-            "sample": count(blocks) if count(blocks) < count(kb.split(split)) else None,
-            "seed": seed,
-            "candidates": kb.n_entities,
-            "questions": len(ranks.rank),
-        },
+        protocol=protocol_of(model, kb, split, trained_on, measured, epoch, memory),
         metrics=questions.measure(ranks),
         floors={name: questions.measure(floor) for name, floor in beside.items()},
         by={grouping: questions.measure_groups(ranks, labels) for grouping, labels in groups.items()},
@@ -140,7 +145,8 @@ def evaluate(
 
 def evaluate_floors(kb: KnowledgeBase, split: str = "test") -> dict[str, Metrics]:
     """The floors alone, ranked on a split: what one has before any model."""
-    questions = _Questions(sample_facts(kb.split(split), None), kb.known(), "realistic", CHUNK, 0)
+    known = kb.known(*filter_splits(kb, split))
+    questions = _Questions(sample_facts(kb.split(split), None), known, "realistic", CHUNK, 0)
     return {name: questions.measure(questions.rank(floor)) for name, floor in floor_models(kb).items()}
 
 
@@ -251,12 +257,3 @@ def _spread(columns: Sequence[Ids], blocks: Blocks) -> list[Ids]:
 
 def _flat(tables: Sequence[Ids]) -> Ids:
     return np.concatenate([table.reshape(-1) for table in tables])
-
-
-def _and(names: Sequence[str]) -> str:
-    """Names in a sentence.
-
-    >>> _and(["train"]), _and(["train", "valid", "test"])
-    ('train', 'train, valid and test')
-    """
-    return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)

@@ -126,6 +126,11 @@ class Remembering(ScoringModel):
         self.n_entities, self.n_relations, self.arities = model.n_entities, model.n_relations, model.arities
         self.model, self.memory, self.weights = model, memory, dict(weights)
 
+    @property
+    def n_weights(self) -> int:
+        """How many numbers were fitted: at each position where the memory counts, a scale and two for each source."""
+        return sum(1 + 2 * len(weights.sources) for weights in self.weights.values() if weights.sources)
+
     def score_candidates(
         self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None
     ) -> Tensor:

@@ -16,12 +16,14 @@ from torch.overrides import TorchFunctionMode
 
 from getd.errors import ConfigError, RunError
 from getd.evaluation.calibration import Calibration, calibrate, calibration_facts, reliability
+from getd.evaluation.protocol import Choice, filter_splits, known_for_choosing
 from getd.evaluation.remembering import choose_weights
 from getd.evaluation.report import Evaluation, evaluate, validation_mrr
 from getd.evaluation.role_fit import RoleFit
 from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.known import KnownAnswers
+from getd.facts.split import SPLITS
 from getd.models.base import ScoringModel
 from getd.models.memory import Memory, MemoryWeights, Remembering
 from getd.models.registry import make_model, model_settings
@@ -64,20 +66,47 @@ class Run:
 
     def evaluate(self, split: str = "test", **options: Any) -> Evaluation:
         """Rank the answers of a split; options as for :func:`getd.evaluation.report.evaluate`."""
-        return evaluate(self.model, self.kb, split, **options)
+        memory = self.memory_choice() if isinstance(self.model, Remembering) else None
+        return evaluate(self.model, self.kb, split, epoch=self.epoch_choice(), memory=memory, **options)
+
+    def epoch_choice(self) -> Choice:
+        """By which facts the epoch was chosen that the weights are of."""
+        if "valid" not in self.kb.splits:
+            return Choice(None)
+        sample = self.folder.read_config().get("training", {}).get("validation_sample")
+        return self._choice("environment.json", "validation_filter", sample)
+
+    def memory_choice(self) -> Choice:
+        """By which facts the weights of the memory were fitted."""
+        return self._choice("memory.json", "filter", self.folder.read_json("memory.json").get("sample"))
+
+    def _choice(self, name: str, key: str, sample: Any) -> Choice:
+        """A choice on validation with the filter that a file names.
+
+        Runs that were trained before it was named left out the known answers of all splits.
+        """
+        path = self.path / name
+        kept = self.folder.read_json(name) if path.is_file() else {}
+        splits = kept.get(key, list(self.kb.splits)) if isinstance(kept, dict) else None
+        if not isinstance(splits, list) or not all(split in SPLITS for split in splits):
+            raise RunError(f"{path}: expected {key} to name splits, found another thing")
+        return Choice("valid", tuple(splits), sample if isinstance(sample, int) else None)
 
     def remember(self, sample: int | None = None) -> float:
         """Give the run a memory of its training facts, with weights that are fitted on validation; the MRR there.
+
+        Test is not read.
 
         ``sample``: fit on so many facts of validation, drawn at random, instead of all.
         """
         memory = Memory.from_facts(self.kb.split("train"), self.kb.n_entities)
         chosen = choose_weights(self.bare_model, memory, self.kb, sample)
         self.model = Remembering(self.bare_model, memory, chosen)
-        mrr = validation_mrr(self.model, self.kb.split("valid"), self.known, sample=sample)
+        mrr = validation_mrr(self.model, self.kb.split("valid"), known_for_choosing(self.kb), sample=sample)
         weights = {name: values.model_dump() for name, values in chosen.items()}
         self.folder.forget("calibration.json")  # that of the model without it
-        self.folder.write_json("memory.json", {"weights": weights, "valid_mrr": mrr, "sample": sample})
+        about = {"valid_mrr": mrr, "sample": sample, "filter": filter_splits(self.kb, "valid")}
+        self.folder.write_json("memory.json", {"weights": weights, **about})
         self.calibrate(sample)
         return mrr
 
@@ -87,8 +116,8 @@ class Run:
         ``sample``: fit on so many facts of validation at most, drawn at random.
         """
         self.calibration = calibrate(self.model, self.kb, sample)
-        facts = calibration_facts(self.model, self.kb, sample)
-        before, after = reliability(self.model, facts, self.known, [Calibration(), self.calibration])
+        facts, known = calibration_facts(self.model, self.kb, sample), known_for_choosing(self.kb)
+        before, after = reliability(self.model, facts, known, [Calibration(), self.calibration])
         found = {"before": before.as_dict(), "after": after.as_dict(), "sample": sample}
         self.folder.write_json("calibration.json", {**self.calibration.model_dump(), "valid": found})
         if find_spec("matplotlib"):

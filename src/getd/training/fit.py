@@ -15,6 +15,7 @@ import torch
 
 from getd.errors import ConfigError, RunError, nearest
 from getd.evaluation.loss import held_out_loss
+from getd.evaluation.protocol import filter_splits, known_for_choosing
 from getd.evaluation.report import validation_mrr
 from getd.facts.files import atomic_path
 from getd.facts.knowledge_base import KnowledgeBase
@@ -114,7 +115,7 @@ def _begin(kb: KnowledgeBase, folder: RunFolder, tables: Mapping[str, Any]) -> N
         new = RunFolder(temporary)
         new.write_config(tables)
         new.write_json("model.json", sizes(kb))
-        new.write_json("environment.json", environment())
+        new.write_json("environment.json", environment() | {"validation_filter": filter_splits(kb, "valid")})
         new.write_knowledge_base(kb)
         (temporary / "checkpoint").mkdir()
 
@@ -180,14 +181,14 @@ def _finish(kb: KnowledgeBase, folder: RunFolder, tables: Mapping[str, Any], wat
 def _validation(kb: KnowledgeBase, settings: TrainSettings) -> Callable[[ScoringModel], float] | None:
     if "valid" not in kb.splits:
         return None
-    known = kb.known()
+    known = known_for_choosing(kb)
     return lambda model: validation_mrr(
         model, kb.split("valid"), known, sample=settings.validation_sample, seed=settings.seed
     )
 
 
 def _held_out_loss(kb: KnowledgeBase, settings: TrainSettings) -> Callable[[ScoringModel], float]:
-    blocks, known = kb.split("valid"), kb.known()
+    blocks, known = kb.split("valid"), known_for_choosing(kb)
     return lambda model: held_out_loss(model, blocks, known, settings.validation_sample, settings.seed)
 
 

@@ -46,6 +46,9 @@ def tune(
 ) -> Tuned:
     """Search settings on validation, then train with the best ones; test is never read.
 
+    Neither its questions nor its answers: trials and the training that follows rank validation with the known answers
+    of train and valid left out, and the run is not evaluated on test.
+
     Parameters
     ----------
     model
