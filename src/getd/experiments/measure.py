@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from getd.errors import ConfigError, RunError
+from getd.evaluation.protocol import Choice, filter_splits, left_out
 from getd.evaluation.remembering import choose_weights
 from getd.evaluation.report import evaluate
 from getd.experiments.results import describe_evaluation, describe_training, read_results, result_path, write_result
@@ -68,7 +69,9 @@ def measure(row: Row, point: Point, place: Place, watching: Watching) -> dict[st
     run = _train(point, with_test_as_valid(kb), place, watching)
     lines = run.folder.read_history()
     curves = {name: [line[key] for line in lines] for name, key in CURVES.items()}
-    return describe_training(run) | {"curves": curves}
+    found = describe_training(run)
+    epoch = {**found["protocol"]["epoch"], "chosen_on": "test"}  # which stood in the place of validation
+    return found | {"protocol": {**found["protocol"], "epoch": epoch}, "curves": curves}
 
 
 def _published(row: Row) -> dict[str, Any]:
@@ -93,7 +96,7 @@ def _train(point: Point, kb: KnowledgeBase, place: Place, watching: Watching, **
 def _derived(row: Row, point: Point, place: Place, watching: Watching) -> dict[str, Any]:
     """Runs of the base row, as one model or each alone, with or without memory, perhaps trained on validation too."""
     base, start = find_row(row.base), time.perf_counter()
-    kb = load(base.tables["data"])
+    kb = whole = load(base.tables["data"])
     seeds = MEMBERS if "ensemble" in row.added else (point.seed,)
     runs = [_train(Point(base.name, seed, base.tables), kb, place, watching) for seed in seeds]
     models = [run.bare_model for run in runs]
@@ -108,8 +111,9 @@ def _derived(row: Row, point: Point, place: Place, watching: Watching) -> dict[s
     model: ScoringModel = models[0] if len(models) == 1 else Ensemble(models)
     if weights is not None:
         model = Remembering(model, Memory.from_facts(kb.split("train"), kb.n_entities), weights)
-    found = describe_evaluation(runs[0].folder.read_config(), evaluate(model, kb), time.perf_counter() - start)
-    found["protocol"] = {**found["protocol"], "trained_on": trained_on}
+    fitted = Choice("valid", filter_splits(whole, "valid")) if weights is not None else None
+    evaluation = evaluate(model, whole, trained_on=trained_on, epoch=runs[0].epoch_choice(), memory=fitted)
+    found = describe_evaluation(runs[0].folder.read_config(), evaluation, time.perf_counter() - start)
     extra: dict[str, Any] = {"members": list(seeds)}
     if weights is not None:
         extra["memory"] = {name: values.model_dump() for name, values in weights.items()}
@@ -139,7 +143,7 @@ def _study(row: Row, point: Point, place: Place, watching: Watching) -> dict[str
     return {
         "data": point.config["data"],
         "model": point.config["model"]["name"],
-        "protocol": {"split": "valid", "trained_on": ["train"]},
+        "protocol": {"split": "valid", "trained_on": ["train"], "filter": left_out(["train", "valid"])},
         "metrics": {"mrr": found.best.mrr},  # on validation
         "interval": None,
         "config": found.study.note("config"),

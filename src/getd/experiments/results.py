@@ -11,7 +11,7 @@ from getd.evaluation.report import Evaluation
 from getd.experiments.rows import Point
 from getd.facts.files import atomic_path
 from getd.prediction.run import Run
-from getd.runs.machine import machine_facts
+from getd.runs.machine import commit_of, machine_facts
 from getd.settings import override
 
 VERSIONS = ("getd", "numpy", "polars", "torch")
@@ -24,10 +24,14 @@ def result_path(into: Path, point: Point) -> Path:
 
 
 def write_result(into: Path, point: Point, found: Mapping[str, Any]) -> Path:
-    """Keep a measurement, with the machine and the versions."""
-    machine = machine_facts(*VERSIONS)
+    """Keep a measurement, with the machine, the versions, and the commit where the package runs from a checkout."""
+    machine, commit = machine_facts(*VERSIONS), commit_of()
     versions = machine.pop("versions")
-    result = {"row": point.row, "seed": point.seed, **_place(point), **found, "versions": versions, "machine": machine}
+    assert isinstance(versions, dict)
+    if commit is not None:
+        versions["getd"] += f"+{commit}"
+    about = {"versions": versions, "commit": commit, "machine": machine}
+    result = {"row": point.row, "seed": point.seed, **_place(point), **found, **about}
     path = result_path(into, point)
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_path(path) as temporary:
@@ -39,6 +43,25 @@ def read_results(into: Path) -> list[dict[str, Any]]:
     """All measurements that are kept, by name."""
     paths = sorted((into / "results").glob("*.json"))
     return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+
+
+def chosen_by(result: Mapping[str, Any]) -> str:
+    """Which facts chose the epoch of a result, in words.
+
+    Results that were measured before their protocol said so were chosen with the filter of all splits; and in figures
+    of curves test stood in the place of validation.
+    """
+    split, filtered = _chosen_on(result), "all splits"
+    epoch = result["protocol"].get("epoch")
+    if epoch is not None:
+        split, filtered = epoch["chosen_on"], epoch["filter"]
+    if split is None:
+        return "the last epoch"
+    return f"{split}, {filtered.removeprefix('known answers of ').removesuffix(' left out')} in the filter"
+
+
+def _chosen_on(result: Mapping[str, Any]) -> str:
+    return "test" if "curves" in result else "valid"
 
 
 def describe_training(run: Run) -> dict[str, Any]:

@@ -29,7 +29,7 @@ TABLES = {
     "statistics": "Table 3: entities, relations and facts of each data set, and our floors",
     "complexity": "Table 2: parameters by formula and counted, and which models are fully expressive",
     "cost": "Seconds of an epoch, of a whole training and of inference on WikiPeople-3",
-    "claims": "Each numeric claim of the paper's prose: shown, refuted or not run",
+    "claims": "Each claim of the paper's prose: shown, refuted or not measured",
 }
 
 
