@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +14,20 @@ import pytest
 import torch
 
 from getd.experiments import rows as rows_module
-from getd.experiments.claims import CLAIMS, check_claims
+from getd.experiments.claims import check_claims
 from getd.experiments.measure import valid_in_train, with_test_as_valid
-from getd.experiments.results import read_results, result_path
+from getd.experiments.page import write_page
+from getd.experiments.results import chosen_by, read_results, result_path
 from getd.experiments.rows import ROWS, Point, all_rows, find_row, points
 from getd.experiments.tables import published
 from getd.facts.datasets import DATASETS
 from getd.facts.load import load
 from getd.facts.synthetic import SYNTHETIC
 from getd.models.registry import make_model, model_settings
+from getd.runs.machine import commit_of
 from getd.training.fit import full_config
 
+VERSION = version("getd")
 EXPERIMENTS = Path(__file__).parent.parent / "experiments"
 TINY = """
 data = "Synthetic10-3"
@@ -165,6 +170,8 @@ def test_a_row_is_measured_once_and_comes_back_when_it_is_deleted(getd: Getd, ti
     first = {result["seed"]: result for result in read_results(tiny_rows) if result["row"] == "best/getd-tiny"}
     assert sorted(first) == [0, 1]
     assert first[0]["published"] == {"mrr": 0.5}
+    assert first[0]["commit"] == commit_of()
+    assert first[0]["versions"]["getd"] == (f"{VERSION}+{commit_of()}" if commit_of() else VERSION)
     page = (tiny_rows / "README.md").read_text(encoding="utf-8")
     assert "![small](figures/small.svg)" in page
     assert f"{first[0]['metrics']['mrr']:.4f}, {first[1]['metrics']['mrr']:.4f}" in page
@@ -185,7 +192,20 @@ def test_rows_made_from_the_runs_of_another(getd: Getd, tiny_rows: Path, added: 
     (result,) = [found for found in read_results(tiny_rows) if found["row"] == f"best/getd-tiny{added}"]
     assert result["members"] == ([0, 1, 2] if "ensemble" in added else [0])
     assert ("memory" in result) == ("memory" in added)
-    assert result["protocol"]["trained_on"] == (["train", "valid"] if "valid" in added else ["train"])
+    protocol, trained_on = result["protocol"], ["train", "valid"] if "valid" in added else ["train"]
+    ranked = {"filter": "known answers of train and valid left out", "sample": None}
+    assert protocol["trained_on"] == trained_on
+    assert protocol["filter"] == "known answers of train, valid and test left out"
+    assert protocol["members"] == len(result["members"])
+    assert protocol["epoch"] == {"chosen_on": "valid", **ranked}
+    if "memory" in added:
+        assert protocol["memory"].pop("weights") == sum(
+            1 + 2 * len(weights["sources"]) for weights in result["memory"].values() if weights["sources"]
+        )
+        assert protocol["memory"] == {"counts": trained_on, "fitted_on": "valid", **ranked}
+    else:
+        assert protocol["memory"] is None
+    assert chosen_by(result) == "valid, train and valid in the filter"
 
 
 def test_curves_show_every_epoch(getd: Getd, tiny_rows: Path) -> None:
@@ -194,6 +214,9 @@ def test_curves_show_every_epoch(getd: Getd, tiny_rows: Path) -> None:
     assert result["curves"]["epoch"] == [1, 2, 3]
     assert all(len(result["curves"][key]) == 3 for key in ("train_loss", "test_loss", "test_mrr"))
     assert (tiny_rows / "figures" / "curves.svg").exists()
+    filtered = "known answers of train and valid left out"  # of which valid is test here
+    assert result["protocol"]["epoch"] == {"chosen_on": "test", "filter": filtered, "sample": None}
+    assert "what the files call their best epoch was chosen on it" in (tiny_rows / "README.md").read_text()
 
 
 def test_a_study_is_kept_with_its_trials_and_drawn_from_them(getd: Getd, tiny_rows: Path) -> None:
@@ -230,31 +253,29 @@ def test_rows_are_listed_with_what_is_measured(getd: Getd, tiny_rows: Path) -> N
     assert "claims" in listed
 
 
+def test_results_of_before_say_which_filter_chose_them() -> None:
+    plain = {"protocol": {"split": "test"}}
+    assert chosen_by(plain) == "valid, all splits in the filter"
+    assert chosen_by({**plain, "curves": {}}) == "test, all splits in the filter"
+    last = {"chosen_on": None, "filter": None, "sample": None}
+    assert chosen_by({"protocol": {"epoch": last}}) == "the last epoch"
+
+
+def test_the_committed_page_is_made_from_the_committed_results(tmp_path: Path) -> None:
+    shutil.copytree(EXPERIMENTS / "results", tmp_path / "results")
+    assert write_page(tmp_path).read_text(encoding="utf-8") == (EXPERIMENTS / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_committed_verdicts_are_those_of_the_committed_results() -> None:
+    results = read_results(EXPERIMENTS)
+    (kept,) = [result for result in results if result["row"] == "claims"]
+    assert kept["claims"] == check_claims(results)
+
+
 def test_a_typo_gets_the_nearest_row(getd: Getd) -> None:
     result = getd("reproduce", "best/getd-jf17k4")
     assert result.code == 2
     assert result.err == "no row 'best/getd-jf17k4'; did you mean 'best/getd-jf17k-4'? (see: getd reproduce list)\n"
-
-
-def test_claims_without_results_are_not_run() -> None:
-    told = check_claims([])
-    assert [claim["verdict"] for claim in told] == ["not run"] * len(CLAIMS)
-    assert all(claim["figures"].startswith("needs ") for claim in told)
-
-
-def test_claims_are_shown_or_refuted() -> None:
-    def result(model: str, mrr: float) -> dict[str, Any]:
-        return {"row": f"paper/{model}-jf17k-4", "metrics": {"mrr": mrr, "hits_at_1": mrr}}
-
-    order = "GETD ≥ n-TuckER ≥ n-CP on JF17K-4"
-    for figures, verdict in (((0.81, 0.8, 0.78), "shown"), ((0.81, 0.82, 0.78), "refuted")):
-        told = check_claims([result(*pair) for pair in zip(("getd", "n-tucker", "n-cp"), figures, strict=True)])
-        assert next(claim["verdict"] for claim in told if claim["claim"] == order) == verdict
-
-
-def test_claims_name_rows_that_exist() -> None:
-    needed = {claim["figures"].removeprefix("needs ") for claim in check_claims([])}
-    assert needed <= set(all_rows())
 
 
 def test_splits_put_together() -> None:

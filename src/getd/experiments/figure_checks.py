@@ -122,7 +122,7 @@ def tucker_falls(arity: int) -> Check:
     """n-TuckER ends well below its smallest size, and is nowhere well above it."""
 
     def check(findings: Findings) -> Verdict:
-        curve = list(findings.points(f"figures/synthetic10-{arity}", "n-TuckER").values())
+        curve = findings.line(f"figures/synthetic10-{arity}", "n-TuckER")
         chance = findings.chance(f"Synthetic10-{arity}")
         figures = _values(curve) + ("" if chance is None else f"; random order {chance:.3f}")
         return curve[-1] < curve[0] - FALLS and max(curve) <= curve[0] + FALLS, figures
@@ -134,7 +134,7 @@ def ring_holds(arity: int) -> Check:
     """GETD with rank 1 is at no size well below its best."""
 
     def check(findings: Findings) -> Verdict:
-        curve = list(findings.points(f"figures/synthetic10-{arity}", "GETD, rank 1").values())
+        curve = findings.line(f"figures/synthetic10-{arity}", "GETD, rank 1")
         return min(curve) >= max(curve) - FALLS, _values(curve)
 
     return check
@@ -156,14 +156,14 @@ def always_above(findings: Findings) -> Verdict:
 
 def rises_and_flattens(findings: Findings) -> Verdict:
     """GETD loses no more than a seed makes from one size to the next, and the last step is smaller than the first."""
-    curve = list(findings.points(SIZES, "GETD").values())
+    curve = findings.line(SIZES, "GETD")
     steps = [after - before for before, after in pairwise(curve)]
     return min(steps) >= -SEEDS and steps[-1] < steps[0], _values(curve)
 
 
 def tucker_is_unstable(findings: Findings) -> Verdict:
     """n-TuckER loses more than a seed makes from one size to the next."""
-    curve = list(findings.points(SIZES, "n-TuckER").values())
+    curve = findings.line(SIZES, "n-TuckER")
     return any(after < before - SEEDS for before, after in pairwise(curve)), _values(curve)
 
 

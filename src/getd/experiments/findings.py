@@ -45,6 +45,13 @@ class Findings:
         """A curve by epoch, of the first seed."""
         return list(self._series(row, series)[0]["curves"][key])
 
+    def line(self, row: str, series: str) -> list[float]:
+        """The MRR along the axis of a figure: of two points at least, for one shows no trend."""
+        values = list(self.points(row, series).values())
+        if len(values) < 2:
+            raise NotMeasured(f"needs {row}, {series} at more than one point")
+        return values
+
     def points(self, row: str, series: str) -> dict[float, float]:
         """The MRR, the mean over seeds, by what the axis of a figure shows."""
         values: dict[float, list[float]] = {}

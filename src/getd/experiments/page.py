@@ -112,7 +112,7 @@ def _best(by_row: Mapping[str, Results]) -> str:
     return f"{BEST}\n\n{_table(['', *N_ARY], lines)}\n\n{_sources()}"
 
 
-BEST = """Test MRR, mean and deviation over seeds. `memory`: what stood beside the given entities in the facts trained on
+BEST = """Test MRR, mean and deviation over seeds. `memory`: what stood beside the given entities in training facts
 counts too; its 22 to 68 weights are fitted on the labels of validation, so that such a row has learnt from more labels
 than one without. `ensemble`: the scores of three seeds averaged. `valid`: trained again on train and valid, for as many
 epochs as were best on valid."""
@@ -162,7 +162,8 @@ def _tables(by_row: Mapping[str, Results]) -> list[str]:
         parts += ["## Cost on WikiPeople-3, seconds", note, _table(["", "ours, CPU", "published, Titan XP"], lines)]
     for result in by_row.get("claims", []):
         lines = [
-            [claim["claim"], claim["rule"], f"**{claim['verdict']}**", claim["figures"]] for claim in result["claims"]
+            [claim["claim"], claim.get("rule", ""), f"**{claim['verdict']}**", claim["figures"]]
+            for claim in result["claims"]
         ]
         parts += ["## What the paper says", CLAIMS, _table(["claim", "shown if", "", "figures here"], lines)]
     return parts

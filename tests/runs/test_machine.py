@@ -1,0 +1,51 @@
+"""A result says which code measured it."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from getd.runs.machine import commit_of
+
+GIT = ("git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "commit.gpgsign=false")
+
+
+def git(folder: Path, *command: str) -> str:
+    done = subprocess.run([*GIT, *command], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A package in a checkout of its own."""
+    made = tmp_path / "src" / "package"
+    made.mkdir(parents=True)
+    (made / "__init__.py").write_text("")
+    (tmp_path / "notes.txt").write_text("")
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-q", "-m", "first")
+    return made
+
+
+def test_the_commit_is_that_of_the_checkout(package: Path) -> None:
+    commit = git(package, "rev-parse", "HEAD")
+    assert commit_of(package) == commit
+    (package.parents[1] / "notes.txt").write_text("not of the package")
+    assert commit_of(package) == commit
+
+
+def test_changed_files_of_the_package_are_told(package: Path) -> None:
+    (package / "__init__.py").write_text("1")
+    assert commit_of(package) == f"{git(package, 'rev-parse', 'HEAD')}-changed"
+
+
+def test_a_package_that_is_not_under_git_has_no_commit(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    installed = package.parents[1] / ".venv" / "package"
+    installed.mkdir(parents=True)
+    (installed / "__init__.py").write_text("")
+    assert commit_of(installed) is None  # though it lies inside a checkout
+    monkeypatch.setenv("PATH", "")
+    assert commit_of(package) is None  # and where there is no git nothing is known
