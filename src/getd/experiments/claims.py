@@ -97,12 +97,12 @@ def _synthetic(arity: int) -> list[Claim]:
 
 
 def _ranks(data: str, high: float, span: str) -> list[Claim]:
-    name, row = tables.N_ARY[data], "figures/rank"
+    name = tables.N_ARY[data]
     return [
-        Claim(f"{name} is flat in the TR rank {span}", f"{row}: less than 0.02 apart", figures.flat(data, 20, high)),
+        Claim(f"{name} is flat in the TR rank {span}", "less than 0.02 apart", figures.flat(data, 20, high)),
         Claim(
             f"{name}: only TR ranks below 5 hurt",
-            f"{row}: every rank below 5 is more than 0.02 below the best, and no other is",
+            "every rank below 5 is more than 0.02 below the best, and no other is",
             figures.only_ranks_below_hurt(data, 5),
         ),
     ]

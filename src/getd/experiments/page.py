@@ -65,8 +65,8 @@ positions of test, ties shared. "Published" is Liu, Yao and Li (2020). What was 
 of test were seen on the way: [docs/tuning.md](../docs/tuning.md).
 
 Ranks of test leave out the answers known from all splits. Ranks of validation, by which epochs, settings and memories
-are chosen, leave out those of train and valid. They left out those of test as well when the results were measured that
-say "all splits in the filter" in the [last table](#every-result); those results are kept as they are."""
+are chosen, leave out those of train and valid. Results that say "all splits in the filter" in the
+[last table](#every-result) were measured before: their ranks of validation left out the answers of test as well."""
 N_ARY_SIZES = """GETD, n-TuckER and n-CP have the paper's sizes: 50 dimensions and ranks 50 for three entities, 25
 dimensions and ranks 40 (the released setting; 25 in the text, a row of its own) for four. NaLP has not: 200 units in
 place of the released 1,000 and 1,200, and no batch norm."""
@@ -238,7 +238,8 @@ def _everything(rows: Mapping[str, Row], by_row: Mapping[str, Results]) -> str:
 def _minutes(row: Row) -> str:
     if row.told.minutes is None:
         return "a time that is not known"
-    trainings = f" for each of {len(points(row, [0]))} trainings" if row.kind == "figure" else ""
+    number = len(points(row, [0]))
+    trainings = f" for each of {number} trainings" if row.kind == "figure" and number > 1 else ""
     return f"about {row.told.minutes} minutes{trainings}"
 
 
