@@ -126,6 +126,7 @@ def evaluate(
             "trained_on": list(trained_on),
             "filter": f"known answers of {_and(list(kb.splits))} left out",
             "ties": ties,
+            "level": "scores that rounding alone can put apart",
             "sample": count(blocks) if count(blocks) < count(kb.split(split)) else None,
             "seed": seed,
             "candidates": kb.n_entities,

@@ -25,6 +25,7 @@ from getd.runs.folder import RunFolder, environment
 from getd.runs.sizes import sizes
 from getd.settings import build
 from getd.training.defaults import DEFAULTS
+from getd.training.health import training_notices
 from getd.training.regimes import REGIMES
 from getd.training.settings import MemorySettings, TrainSettings
 from getd.training.train import Epoch, Interrupted, Trainer, Watch
@@ -174,6 +175,7 @@ def _finish(kb: KnowledgeBase, folder: RunFolder, tables: Mapping[str, Any], wat
         folder.write_json(
             "report.json", run.evaluate("test", sample=settings.test_sample, seed=settings.seed).as_dict() | chosen
         )
+    run.notices = tuple(training_notices(run.model, kb, folder.read_history()))
     return run
 
 
