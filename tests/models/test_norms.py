@@ -11,6 +11,7 @@ from getd.errors import ConfigError
 from getd.models.base import ScoringModel
 from getd.models.norms import BatchNorm, batch_norms, make_norm, taking_statistics
 from getd.models.registry import make_model, model_settings
+from getd.training.fit import full_config
 
 N_ENTITIES = 9
 FORMS: dict[str, dict[str, object]] = {
@@ -126,8 +127,20 @@ def test_a_norm_that_there_is_not_is_refused() -> None:
         model_settings("getd", {"norm": "layer"})
 
 
-def test_a_model_whose_positions_are_asked_one_by_one_has_a_batch_norm_for_each() -> None:
-    by_default = make("getd", norm="batch")
-    shared = make("getd", norm="batch", norms_by_position=False)
-    assert len(batch_norms(by_default)) == len(batch_norms(shared)) + 2 * (3 - 1)
-    assert not batch_norms(make("getd", norm="rms"))
+@pytest.mark.parametrize(
+    ("regime", "norm", "by_position"), [("1vsall", "batch", False), ("kvsall", "batch", True), ("kvsall", "rms", False)]
+)
+def test_where_a_batch_opens_one_position_each_has_a_batch_norm_of_its_own(
+    regime: str, norm: str, by_position: bool
+) -> None:
+    config = {"model": {"name": "getd", "norm": norm}, "training": {"regime": regime}}
+    assert full_config(config, None, {})["model"]["norms_by_position"] is by_position
+    for given in (True, False):
+        named = {**config, "model": {**config["model"], "norms_by_position": given}}
+        assert full_config(named, None, {})["model"]["norms_by_position"] is given
+
+
+def test_norms_by_position_are_one_for_each_position() -> None:
+    own = make("getd", norm="batch", norms_by_position=True)
+    shared = make("getd", norm="batch")
+    assert len(batch_norms(own)) == len(batch_norms(shared)) + 2 * (3 - 1)

@@ -60,7 +60,7 @@ class Norms(nn.Module):
     def __init__(self, arity: int, relation_dim: int, settings: TensorModelSettings) -> None:
         super().__init__()
         d_e, norm = settings.entity_dim, settings.norm
-        by_position = settings.has_norms_by_position and not settings.reciprocal
+        by_position = settings.norms_by_position and not settings.reciprocal
         of_entities = partial(PositionNormDropout, arity) if by_position else NormDropout
         self.relation = NormDropout(relation_dim, norm, settings.relation_dropout)
         self.entity = of_entities(d_e, norm, settings.entity_dropout)

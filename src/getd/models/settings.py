@@ -24,16 +24,11 @@ class TensorModelSettings(ModelSettings):
 
     entity_dim: PositiveInt = 25
     norm: NormKind = "batch"  # of relations, given entities and queries; none: the bare multilinear form
-    norms_by_position: bool | None = None  # one for each; None: with batch norm alone; not with reciprocal
+    norms_by_position: bool | None = None  # one for each; None: if batches open one position; not with reciprocal
     entity_dropout: Dropout = 0.0  # on the given entities
     relation_dropout: Dropout = 0.0
     query_dropout: Dropout = 0.0
     reciprocal: bool = False  # relations of its own for each open position, which then stands first
-
-    @property
-    def has_norms_by_position(self) -> bool:
-        """Whether each position has a norm of its own."""
-        return self.norm == "batch" if self.norms_by_position is None else self.norms_by_position
 
     @model_validator(mode="before")
     @classmethod
@@ -42,5 +37,6 @@ class TensorModelSettings(ModelSettings):
         if not isinstance(values, dict) or "batch_norm" not in values or "norm" in values:
             return values
         kept = {key: value for key, value in values.items() if key != "batch_norm"}
-        by_position = {"norms_by_position": False} if cls.model_fields["norms_by_position"].default is None else {}
-        return {**by_position, **kept, "norm": {True: "batch", False: "none"}.get(values["batch_norm"], "batch_norm")}
+        if cls.model_fields["norms_by_position"].default is None:
+            kept.setdefault("norms_by_position", False)
+        return {**kept, "norm": {True: "batch", False: "none"}.get(values["batch_norm"], "batch_norm")}
