@@ -51,7 +51,7 @@ def make_pair(
     )
     settings: dict[str, object] = {"entity_dim": dim}
     if name == "tucker":
-        settings |= {"relation_dim": relation_dim or dim, "batch_norm": False}
+        settings |= {"relation_dim": relation_dim or dim, "norm": "none"}
     if name != "transe":
         settings |= {"reciprocal": reciprocal}
     theirs = _MODELS[name][0](factory, dim, relation_dim or dim, seed).to(dtype)

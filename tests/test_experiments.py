@@ -102,7 +102,7 @@ trials = 3
 learning_rate = { low = 0.001, high = 0.1, log = true }
 
 [study.space.model]
-batch_norm = { choices = [true, false] }
+norm = { choices = ["batch", "none"] }
 
 [model]
 name = "n-cp"

@@ -94,30 +94,95 @@ def test_a_constant_model_earns_chance(chunk: int) -> None:
     assert (found.candidates < 50).any()
 
 
-class Alike(DotProductModel):
-    """A dot product whose candidates are all the same vector."""
+class Given(DotProductModel):
+    """A dot product of given vectors, one query for each relation."""
 
-    def __init__(self, n_entities: int, dim: int) -> None:
+    def __init__(self, queries: Tensor, table: Tensor) -> None:
         super().__init__()
-        self.n_entities, self.n_relations, self.arities = n_entities, N_RELATIONS, (3,)
-        self.register_buffer(
-            "entity", torch.randn(dim, generator=torch.Generator().manual_seed(1)).repeat(n_entities, 1)
-        )
-        self.register_buffer("relation", torch.randn(N_RELATIONS, dim, generator=torch.Generator().manual_seed(2)))
+        self.n_entities, self.n_relations, self.arities = len(table), len(queries), (1, 3)
+        self.register_buffer("asks", queries)
+        self.register_buffer("entity", table)
 
     def query(self, relation: Tensor, entities: Tensor, position: int) -> Tensor:
-        return self.get_buffer("relation")[relation]
+        return self.get_buffer("asks")[relation]
 
     def candidates(self, position: int) -> Tensor:
         return self.get_buffer("entity")
 
 
+class Called(Given):
+    """The same scores, out of a call of the model's own."""
+
+    def score_candidates(
+        self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None
+    ) -> Tensor:
+        return super().score_candidates(relation, entities, position, candidates)
+
+
+def random_vectors(*sizes: int, seed: int) -> Tensor:
+    return torch.randn(*sizes, generator=torch.Generator().manual_seed(seed))
+
+
+def all_alike(n_entities: int, dim: int, n_relations: int = N_RELATIONS, seed: int = 1) -> Given:
+    """A model that gives every entity the same vector."""
+    return Given(random_vectors(n_relations, dim, seed=seed), random_vectors(dim, seed=seed + 1).repeat(n_entities, 1))
+
+
+def test_equal_vectors_are_level_whatever_the_shape_of_the_product() -> None:
+    rng = np.random.default_rng(0)
+    nothing = KnownAnswers.build([], 9, 90)
+    for number in range(10_000):
+        n_facts, n_entities, dim = rng.integers(1, [9, 90, 260]).tolist()
+        model = all_alike(n_entities, dim, n_relations=n_facts, seed=number)
+        facts = Facts(np.arange(n_facts), rng.integers(0, n_entities, (n_facts, 1)))
+        chunk = int(rng.choice([10**6, 16 * (n_entities // 2 + 1)]))  # in one span of candidates, or in two
+        ranks = rank_facts(model, facts, nothing, chunk=chunk)
+        assert (ranks.rank == (n_entities + 1) / 2).all(), (n_facts, n_entities, dim, chunk)
+
+
+@pytest.mark.parametrize("kind", [Given, Called])
 @pytest.mark.parametrize("n_facts", [1, 2, 60])
 @pytest.mark.parametrize("chunk", [300, 1000, 10**6])
-def test_equal_vectors_are_level_whatever_the_shape_of_the_product(n_facts: int, chunk: int) -> None:
-    facts = random_facts(n_facts)
-    found = rank_facts(Alike(50, 200), facts, all_known(facts), chunk=chunk)
-    assert np.array_equal(found.rank, (found.candidates + 1) / 2)
+def test_equal_vectors_are_level_among_known_answers_too(kind: type[Given], n_facts: int, chunk: int) -> None:
+    facts, alike = random_facts(n_facts), all_alike(50, 200)
+    ranks = rank_facts(kind(alike.asks, alike.entity), facts, all_known(facts), chunk=chunk)
+    assert np.array_equal(ranks.rank, (ranks.candidates + 1) / 2)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
+@pytest.mark.parametrize("dim", [1, 7, 200])
+def test_ranks_are_those_of_double_precision_where_scores_are_further_apart_than_rounding(
+    dim: int, scale: float
+) -> None:
+    n_facts, n_entities = 40, 500
+    queries, table = random_vectors(n_facts, dim, seed=3) * scale, random_vectors(n_entities, dim, seed=4)
+    table[::3] = table[0]  # some that are level
+    facts = Facts(np.arange(n_facts), np.random.default_rng(5).integers(0, n_entities, (n_facts, 1)))
+    ranks = rank_facts(Given(queries, table), facts, KnownAnswers.build([], n_facts, n_entities))
+
+    # The most that rounding can do to the difference of two scores, twice: the level itself is as wide again.
+    exact = queries.double() @ table.double().T
+    magnitude = queries.double().abs() @ table.double().abs().T
+    answers = torch.tensor(facts.entities)
+    bound = 2 * (dim + 8) * 2.0**-24 * (magnitude + 2 * magnitude.gather(1, answers))
+
+    difference = exact - exact.gather(1, answers)
+    alike = (table == table[answers[:, 0]][:, None]).all(dim=2)
+    fewest_above = (difference > bound).sum(dim=1)
+    most_above = ((difference > -bound) & ~alike).sum(dim=1)
+    level = (alike.sum(dim=1) - 1) / 2
+    rank = torch.tensor(ranks.rank[:, 0])
+    assert (1 + fewest_above + level <= rank).all()
+    assert (rank <= 1 + most_above + level).all()
+    assert (fewest_above == most_above).float().mean() > 0.9  # all but few are told apart
+
+
+@pytest.mark.parametrize("number", [1.0, 1e-30, 1e30, -3.0])
+def test_the_tolerance_grows_with_the_scores(number: float) -> None:
+    table = torch.tensor([[1.0], [1.0 + 5e-7], [1.01]])
+    facts = Facts(np.array([0]), np.array([[0]]))
+    ranks = rank_facts(Given(torch.tensor([[number]]), table), facts, KnownAnswers.build([], 1, 3))
+    assert ranks.rank.item() == (2.5 if number > 0 else 1.5)
 
 
 class Whole(DotProductModel):
@@ -174,8 +239,7 @@ def test_a_model_in_double_precision_is_ranked_in_it() -> None:
 def test_the_query_of_a_question_is_made_once_however_many_spans_of_candidates_there_are(chunk: int) -> None:
     facts, model = random_facts(), Whole(50)
     rank_facts(model, facts, all_known(facts), chunk=chunk)
-    alone = model.asked.count(2)  # one alone goes in twice
-    assert facts.entities.size <= sum(model.asked) <= facts.entities.size + alone
+    assert sum(model.asked) == facts.entities.size
 
 
 class Largest(TorchDispatchMode):
@@ -195,7 +259,7 @@ class Largest(TorchDispatchMode):
 @pytest.mark.parametrize("n_entities", [500, 4000])
 def test_nothing_that_is_made_grows_with_the_table(n_entities: int) -> None:
     facts, chunk = random_facts(10, n_entities=n_entities), 4000
-    model, known = Alike(n_entities, 32), all_known(facts, n_entities)
+    model, known = all_alike(n_entities, 32), all_known(facts, n_entities)
     with Largest(model.get_buffer("entity")) as largest:
         rank_facts(model, facts, known, chunk=chunk)
     assert largest.bytes == 4 * chunk < model.get_buffer("entity").nbytes

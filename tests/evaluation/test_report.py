@@ -52,6 +52,7 @@ def test_the_report_is_json_and_names_its_protocol(kb: KnowledgeBase, model: Tab
         "trained_on": ["train"],
         "filter": "known answers of train, valid and test left out",
         "ties": "realistic",
+        "level": "scores that rounding alone can put apart",
         "sample": None,
         "seed": 0,
         "candidates": kb.n_entities,

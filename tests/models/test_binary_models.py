@@ -82,7 +82,7 @@ def test_distmult_scores_all_orders_of_the_entities_alike(arity: int, seed: int)
 
 @pytest.mark.parametrize("name", ["complex", "simple", "hype", "ram", "n-cp", "tucker"])
 def test_others_can_learn_that_a_fact_holds_in_one_direction_alone(name: str) -> None:
-    model = make(name, batch_norm=False).train()
+    model = make(name, norm="none").train()
     pair, turned = torch.tensor([[0, 1]]), torch.tensor([[1, 0]])
     optimiser = torch.optim.Adam([{"params": [p]} for p in model.parameters()], lr=0.05)
     for _ in range(60):

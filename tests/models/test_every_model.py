@@ -41,17 +41,19 @@ VARIANTS: dict[str, tuple[str, dict[str, object]]] = {  # other forms that must 
     "n-cp+shared norms": ("n-cp", {"norms_by_position": False}),
     "getd+reciprocal": ("getd", {"reciprocal": True}),
     "getd+own norms": ("getd", {"norms_by_position": True}),
+    "getd+rms": ("getd", {"norm": "rms"}),
+    "getd+own rms": ("getd", {"norm": "rms", "norms_by_position": True}),
     "ram+own norms": ("ram", {"norms_by_position": True}),
     "distmult+reciprocal": ("distmult", {"reciprocal": True}),
-    "distmult+norm": ("distmult", {"batch_norm": True}),
+    "distmult+norm": ("distmult", {"norm": "batch"}),
     "simple+reciprocal": ("simple", {"reciprocal": True}),
-    "simple+norm": ("simple", {"batch_norm": True}),
+    "simple+norm": ("simple", {"norm": "rms"}),
     "hype+reciprocal": ("hype", {"reciprocal": True}),
-    "hype+bare": ("hype", {"batch_norm": False}),
+    "hype+bare": ("hype", {"norm": "none"}),
     "ram+reciprocal": ("ram", {"reciprocal": True}),
-    "ram+bare": ("ram", {"batch_norm": False, "multiplicity": 3}),
+    "ram+bare": ("ram", {"norm": "none", "multiplicity": 3}),
     "complex+reciprocal": ("complex", {"reciprocal": True}),
-    "complex+norm": ("complex", {"batch_norm": True}),
+    "complex+norm": ("complex", {"norm": "batch"}),
     "m-transh+p1": ("m-transh", {"p": 1}),
     "rae+squared": ("rae", {"squared": True, "relatedness": 0.3}),
     "rae+p1+squared": ("rae", {"p": 1, "squared": True}),
@@ -178,10 +180,10 @@ def test_candidates_of_all_positions_have_the_scores_they_have_at_each(case: Cas
 
 
 @pytest.mark.parametrize(("form", "arity"), forms_and_arities(2, 3, 4))
-def test_without_batch_norm_scores_equal_nested_loops(form: str, arity: int) -> None:
-    model = make(
-        form, arity, **({"batch_norm": False} if "batch_norm" in model_settings(*FORMS[form]).model_dump() else {})
-    )
+def test_without_a_norm_scores_equal_nested_loops(form: str, arity: int) -> None:
+    kept = model_settings(*FORMS[form]).model_dump()
+    bare = {name: value for name, value in (("norm", "none"), ("batch_norm", False)) if name in kept}
+    model = make(form, arity, **bare)
     relation, entities = batch(arity)
     for row in range(2):
         for position in range(arity):
@@ -319,7 +321,7 @@ def test_getd_with_any_ring_is_n_tucker_with_the_multiplied_out_core(
 
 @pytest.mark.parametrize("arity", [2, 3, 4])
 def test_n_cp_with_tied_tables_is_distmult(arity: int) -> None:
-    model = make("n-cp", arity, batch_norm=False)
+    model = make("n-cp", arity, norm="none")
     assert isinstance(model, NCP)
     for table in model.entity[1:]:
         table.load_state_dict(model.entity[0].state_dict())
@@ -334,7 +336,7 @@ def test_n_cp_with_tied_tables_is_distmult(arity: int) -> None:
 
 
 def test_a_ring_of_rank_one_is_a_product_of_linear_forms() -> None:
-    model = make("getd", 3, ring_ranks=1, batch_norm=False)
+    model = make("getd", 3, ring_ranks=1, norm="none")
     assert isinstance(model, GETD)
     relation, entities = batch(3)
     forms = [core.detach().flatten() for core in model.rings["3"]]
@@ -347,7 +349,7 @@ def test_a_ring_of_rank_one_is_a_product_of_linear_forms() -> None:
 @pytest.mark.parametrize(("name", "expected"), [("getd", 422_340), ("n-tucker", 24_587_340), ("n-cp", 1_144_860)])
 def test_parameters_for_wikipeople_4_are_those_of_the_paper(name: str, expected: int) -> None:
     rings = {"ring_ranks": 30} if name == "getd" else {}
-    settings = model_settings(name, {"entity_dim": 30, "batch_norm": False, **rings})
+    settings = model_settings(name, {"entity_dim": 30, "norm": "none", **rings})
     with torch.device("meta"):
         model = make_model(name, settings, 9528, 50, (4,))
     assert sum(parameter.numel() for parameter in model.parameters()) == expected

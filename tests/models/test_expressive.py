@@ -15,7 +15,7 @@ from tests.algebra.test_exact import every_fact, ground_truths
 def check(name: str, truth: Tensor, weights: dict[str, Tensor], **chosen: object) -> None:
     """A model with these weights scores every fact as the truth has it, whatever position is asked for."""
     n_relations, n_entities, arity = truth.shape[0], truth.shape[1], truth.dim() - 1
-    checked = model_settings(name, {"batch_norm": False, **chosen})
+    checked = model_settings(name, {"norm": "none", **chosen})
     model: ScoringModel = make_model(name, checked, n_entities, n_relations, (arity,)).eval()
     model.load_state_dict(weights, strict=False)
     assert set(weights) == set(model.state_dict())

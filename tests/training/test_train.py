@@ -202,7 +202,7 @@ def test_patience_ends_a_training(kb: KnowledgeBase, tmp_path: Path) -> None:
 
 def test_a_loss_that_explodes_stops_the_training(kb: KnowledgeBase, tmp_path: Path) -> None:
     wild = {
-        "model": {"name": "n-cp", "entity_dim": 4, "initial_scale": 1e30, "batch_norm": False},
+        "model": {"name": "n-cp", "entity_dim": 4, "initial_scale": 1e30, "norm": "none"},
         "training": {"epochs": 1},
     }
     with pytest.raises(NonFiniteScores, match=r"^the loss became (nan|inf); try a smaller learning_rate$"):

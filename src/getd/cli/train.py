@@ -75,8 +75,10 @@ def show_training(run: Run, kb: KnowledgeBase, json: bool) -> None:
     """What came of a training."""
     report = run.folder.read_json("report.json") if "test" in kb.splits else None
     curves = draw_curves(run)
+    print_notices(run.notices)
     if json:
-        print_json({"run": str(run.path), "epochs": len(run.folder.read_history()), "report": report})
+        epochs = len(run.folder.read_history())
+        print_json({"run": str(run.path), "epochs": epochs, "report": report, "notices": run.notices})
         return
     if report:
         show_report(report, run.folder.read_config().get("published"))

@@ -1,7 +1,10 @@
 r"""Filtered ranks from a table of scores, by counting.
 
 .. math::
-    \operatorname{rank} = 1 + \#\{c : s_c > s_t\} + \tfrac12 \#\{c \neq t : s_c = s_t\}, \qquad c \text{ not known}
+    \operatorname{rank} = 1 + \#\{c : s_c > s_t + \tau\} + \tfrac12 \#\{c \neq t : |s_c - s_t| \le \tau\}, \qquad
+    c \text{ not known}
+
+The tolerance :math:`\tau` is what rounding alone can put between two scores that should be equal.
 
 Shapes: ``b`` questions, ``m`` candidates.
 """
@@ -9,7 +12,7 @@ Shapes: ``b`` questions, ``m`` candidates.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +38,12 @@ class Ranks:
 
 
 def rank_scores(
-    scores: Tensor, answers: Ids | Tensor, known: Answers | None = None, *, ties: Ties = "realistic"
+    scores: Tensor,
+    answers: Ids | Tensor,
+    known: Answers | None = None,
+    *,
+    ties: Ties = "realistic",
+    tolerance: float | Tensor = 0.0,
 ) -> Ranks:
     """Rank one candidate of each row of scores among all candidates of the row but the other known answers.
 
@@ -50,6 +58,8 @@ def rank_scores(
         given. Whether the ranked answer is among them makes no difference.
     ties
         As in :func:`~getd.evaluation.ranks.rank_facts`.
+    tolerance
+        Scores that differ from the answer's by no more than this are level with it; one number, or ``(b,)``.
 
     Raises
     ------
@@ -80,16 +90,25 @@ def rank_scores(
     row, column = known.others(ids)
     with torch.no_grad():
         target = scores.gather(1, torch.tensor(ids, device=scores.device)[:, None])
-        counts = count_rivals(scores, target, *(torch.tensor(part, device=scores.device) for part in (row, column)))
+        slack = torch.as_tensor(tolerance, dtype=target.dtype, device=scores.device).reshape(-1, 1)
+        left_out = torch.tensor(np.stack([row, column]), device=scores.device)
+        counts = count_rivals(scores, Level(target - slack, target + slack), *left_out)
     return to_ranks(counts.cpu().numpy(), scores.shape[1] - np.bincount(row, minlength=len(scores)), ties)
 
 
-def count_rivals(scores: Tensor, target: Tensor, row: Tensor, column: Tensor) -> Tensor:
-    """How many of each row's scores are above its target, and how many at least level: ``(2, b)``, float64.
+class Level(NamedTuple):
+    """The scores that are level with the answer's, both ends included: ``(b, 1)`` each."""
 
-    ``scores`` are ``(b, m)`` and ``target`` ``(b, 1)``; scores at ``(row, column)`` do not count. A tile at a time, all
-    that is done to a score is done while it is in cache. Comparisons give floats, as torch adds these several times
-    faster than booleans; a sum of at most ``EXACT`` ones is exact.
+    low: Tensor
+    high: Tensor
+
+
+def count_rivals(scores: Tensor, level: Level, row: Tensor, column: Tensor) -> Tensor:
+    """How many of each row's scores are above the level, and how many at least in it: ``(2, b)``, float64.
+
+    ``scores`` are ``(b, m)``; those at ``(row, column)`` do not count. A tile at a time, all that is done to a score is
+    done while it is in cache. Comparisons give floats, as torch adds these several times faster than booleans; a sum of
+    at most ``EXACT`` ones is exact.
     """
     tile_size = min(TILE * torch.get_num_threads(), EXACT)
     rows, columns = max(1, tile_size // max(1, scores.shape[1])), max(1, min(tile_size, scores.shape[1]))
@@ -99,18 +118,19 @@ def count_rivals(scores: Tensor, target: Tensor, row: Tensor, column: Tensor) ->
     finite = True
     for part in torch.split(scores, columns, dim=1):
         total, above, at_least = [], [], []
-        for tile, limit in zip(torch.split(part, rows), torch.split(target, rows), strict=True):
+        for tile, low, high in zip(*(torch.split(tensor, rows) for tensor in (part, *level)), strict=True):
             flag = flags[: len(tile), : tile.shape[1]]
             total.append(tile.sum(dim=1, dtype=kind))  # NaN and infinity come through
-            above.append(torch.gt(tile, limit, out=flag).sum(dim=1))
-            at_least.append(torch.ge(tile, limit, out=flag).sum(dim=1))
+            above.append(torch.gt(tile, high, out=flag).sum(dim=1))
+            at_least.append(torch.ge(tile, low, out=flag).sum(dim=1))
         counts += torch.stack([torch.cat(above), torch.cat(at_least)])
         finite &= bool(torch.cat(total).isfinite().all())
     if not finite:
         check_finite(scores)
-    left_out, limit = scores[row, column], target[row, 0]
-    counts[0].index_add_(0, row, (left_out > limit).double(), alpha=-1)
-    counts[1].index_add_(0, row, (left_out >= limit).double(), alpha=-1)
+
+    left_out = scores[row, column]
+    counts[0].index_add_(0, row, (left_out > level.high[row, 0]).double(), alpha=-1)
+    counts[1].index_add_(0, row, (left_out >= level.low[row, 0]).double(), alpha=-1)
     return counts
 
 

@@ -16,6 +16,8 @@ from getd.models.base import ScoringModel
 from getd.models.ensemble import Ensemble
 from getd.models.memory import Remembering
 
+LEVEL = "scores that rounding alone can put apart"  # are ties
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -64,6 +66,7 @@ def protocol_of(
         "trained_on": list(trained_on),
         "filter": left_out(filter_splits(kb, split)),
         "ties": measured.ties,
+        "level": LEVEL,
         "sample": measured.sample,
         "seed": measured.seed,
         "candidates": measured.candidates,

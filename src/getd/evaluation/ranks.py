@@ -16,7 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from getd.evaluation.counting import Floats, Ranks, Ties, check_ties, count_rivals, to_ranks
+from getd.evaluation.counting import Floats, Level, Ranks, Ties, check_ties, count_rivals, to_ranks
+from getd.evaluation.rounding import product_rounding, score_rounding
 from getd.facts.facts import Facts, Ids
 from getd.facts.known import KnownAnswers
 from getd.models.base import DotProductModel, ScoringModel
@@ -25,8 +26,19 @@ CHUNK = 2**21  # scores held at a time: 8 MB, near the caches
 LEAST_ROWS = 16  # questions scored together; where they would not fit with all candidates, candidates are cut instead
 MOST_ROWS = 512  # so that what a model makes of the questions of a block stays small beside their scores
 
-# the scores (b, m) of the candidates start .. stop - 1, valid until the next call
-Scorer = Callable[[int, int], Tensor]
+
+@dataclass(frozen=True)
+class Scorer:
+    """The scores of a block of questions, and how far rounding can put them apart."""
+
+    score: Callable[[int, int], Tensor]  # those (b, m) of the candidates start .. stop - 1, valid until the next call
+    rounding: Callable[[Tensor, Tensor], Tensor]  # of the answers (b,), and scores (b, m) with theirs among them
+
+    def level(self, answers: Tensor, scores: Tensor, start: int) -> Level:
+        """The scores that are level with the answers', all of which are among those of a span."""
+        target = scores.gather(1, (answers - start)[:, None])
+        rounding = self.rounding(answers, scores)
+        return Level(target - rounding, target + rounding)
 
 
 def rank_facts(
@@ -37,10 +49,11 @@ def rank_facts(
     Parameters
     ----------
     ties
-        Candidates that score exactly like the answer: ``realistic`` gives the mean of the ranks they share (a constant
-        model earns chance), ``optimistic`` the first, ``pessimistic`` the last.
+        Candidates whose scores rounding alone could put apart from the answer's
+        (:mod:`~getd.evaluation.rounding`): ``realistic`` gives the mean of the ranks they share (a constant model
+        earns chance), ``optimistic`` the first, ``pessimistic`` the last.
     chunk
-        How many scores are held at a time; ranks do not depend on it, but for the rounding of the model's own scores.
+        How many scores are held at a time.
 
     Raises
     ------
@@ -78,7 +91,7 @@ def rank_relations(
 
         def ask(rows: Tensor) -> Scorer:
             scores = model.score_relations(entities[rows])
-            return lambda start, stop: scores[:, start:stop]
+            return Scorer(lambda start, stop: scores[:, start:stop], _of_largest)
 
         return _join([_rank_slot(_Slot(ask, model.n_relations, facts, None, known, device, LEAST_ROWS), ties, chunk)])
 
@@ -104,13 +117,8 @@ class _Slot:
         return known.others(self.answers[rows])
 
     def scorer(self, rows: Ids) -> Scorer:
-        """The scores of some questions.
-
-        One alone goes in twice: a matrix times a vector, unlike a matrix times a matrix, may give equal candidates
-        scores that differ in the last bit.
-        """
-        score = self.ask(torch.tensor(rows if len(rows) > 1 else rows.repeat(2), device=self.device))
-        return lambda start, stop: score(start, stop)[: len(rows)]
+        """The scores of some questions."""
+        return self.ask(torch.tensor(rows, device=self.device))
 
 
 def is_dot_product(model: ScoringModel) -> TypeGuard[DotProductModel]:
@@ -121,7 +129,7 @@ def is_dot_product(model: ScoringModel) -> TypeGuard[DotProductModel]:
 def _dot_product(model: DotProductModel, position: int, chunk: int) -> Callable[[Tensor, Tensor], Scorer]:
     """Queries are made once, and multiplied with slices of the table, all into the same memory."""
     table = model.candidates(position)
-    buffer = table.new_empty(min(max(chunk, 2), MOST_ROWS * len(table)))
+    buffer = table.new_empty(min(chunk, MOST_ROWS * len(table)))
 
     def scorer(relation: Tensor, given: Tensor) -> Scorer:
         query = model.query(relation, given, position)
@@ -131,7 +139,7 @@ def _dot_product(model: DotProductModel, position: int, chunk: int) -> Callable[
             scores = buffer[: b * (stop - start)].view(b, stop - start)
             return torch.mm(query, table[start:stop].T, out=scores)
 
-        return score
+        return Scorer(score, lambda answers, scores: product_rounding(query, table[answers]))
 
     return scorer
 
@@ -145,9 +153,13 @@ def _any_model(model: ScoringModel, position: int) -> Callable[[Tensor, Tensor],
             candidates = None if everything else torch.arange(start, stop, device=given.device)
             return model.score_candidates(relation, given, position, candidates)
 
-        return score
+        return Scorer(score, _of_largest)
 
     return scorer
+
+
+def _of_largest(answers: Tensor, scores: Tensor) -> Tensor:
+    return score_rounding(scores)
 
 
 def _balanced_rows(n_questions: int, n_candidates: int, chunk: int) -> int:
@@ -195,16 +207,17 @@ def _count_block(slot: _Slot, rows: Ids, spans: Ids, home: int) -> tuple[Floats,
     order = np.argsort(span_of, kind="stable")
     ends = np.searchsorted(span_of[order], np.arange(len(spans)))
     left_out = torch.tensor(np.stack([row, value])[:, order], device=slot.device)
-    answers = torch.tensor(slot.answers[rows], device=slot.device)[:, None]  # (b, 1)
+    answers = torch.tensor(slot.answers[rows], device=slot.device)
+
     counts = torch.zeros(2, len(rows), dtype=torch.float64, device=slot.device)
-    score = slot.scorer(rows)
+    scorer = slot.scorer(rows)
     for span in sorted(range(len(spans) - 1), key=lambda number: number != home):
         start, stop = int(spans[span]), int(spans[span + 1])
-        scores = score(start, stop)
+        scores = scorer.score(start, stop)
         if span == home:
-            target = scores.gather(1, answers - start)  # (b, 1)
-        row_here, value_here = left_out[:, ends[span] : ends[span + 1]]
-        counts += count_rivals(scores, target, row_here, value_here - start)
+            level = scorer.level(answers, scores, start)
+        span_rows, span_values = left_out[:, ends[span] : ends[span + 1]]
+        counts += count_rivals(scores, level, span_rows, span_values - start)
     return counts.cpu().numpy(), others
 
 

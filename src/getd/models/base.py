@@ -59,6 +59,10 @@ class ScoringModel(nn.Module):
         """Score every relation for entities ``(b, n)`` whose relation is open. Returns ``(b, n_relations)``."""
         raise NotImplementedError
 
+    def pass_through(self, relation: Tensor, entities: Tensor) -> None:
+        """Make all that norms act on, for every position of facts: they see what they would see in training."""
+        self.score_positions(relation, entities, entities.unsqueeze(2))
+
     def factors(self, relation: Tensor, entities: Tensor) -> list[Tensor]:
         """The embeddings of the relation and of each entity, ``(b, d)``, for a regulariser."""
         raise NotImplementedError
@@ -93,6 +97,12 @@ class DotProductModel(ScoringModel):
     def all_queries(self, relation: Tensor, entities: Tensor) -> tuple[Tensor, Tensor]:
         """:meth:`queries` and :meth:`relation_query`; override where they share work."""
         return self.queries(relation, entities), self.relation_query(entities)
+
+    def pass_through(self, relation: Tensor, entities: Tensor) -> None:
+        if self.relation_is_dot_product:
+            self.all_queries(relation, entities)
+        else:
+            self.queries(relation, entities)
 
     def candidates(self, position: int) -> Tensor:
         """The vectors ``(n_entities, d)`` that may fill ``position``."""

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from getd.models.norms import NormKind
 from getd.models.settings import TensorModelSettings
 from getd.models.tucker_model import TuckerModel
 
@@ -25,7 +26,7 @@ TINY = 1e-30  # so that the square root of 0 has a gradient
 class ComplExSettings(TensorModelSettings):
     """Settings of ``[model]`` with ``name = "complex"``; ``entity_dim`` complex numbers are twice as many real ones."""
 
-    batch_norm: bool = False  # as published
+    norm: NormKind = "none"  # as published
 
 
 class ComplEx(TuckerModel):

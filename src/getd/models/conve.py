@@ -25,6 +25,7 @@ from torch.autograd.function import once_differentiable
 from getd.errors import ShapeError
 from getd.models.base import DotProductModel, check_arity
 from getd.models.inputs import NormDropout, embedding
+from getd.models.norms import BatchNorm
 from getd.models.settings import Dropout, ModelSettings
 
 
@@ -72,12 +73,12 @@ class ConvE(DotProductModel):
         self.offset = None if settings.batch_norm else nn.Parameter(torch.zeros(c))  # batch norm would take it off
         self.projection = nn.Parameter(torch.randn(features, d, generator=generator) / features**0.5)
         self.shift = nn.Parameter(torch.zeros(d))
-        self.input_norm = nn.BatchNorm1d(1) if settings.batch_norm else None
-        self.input_dropout = NormDropout(2 * d, False, settings.input_dropout)
-        self.map_norm = nn.BatchNorm1d(c) if settings.batch_norm else None
+        self.input_norm = BatchNorm(1) if settings.batch_norm else None
+        self.input_dropout = NormDropout(2 * d, "none", settings.input_dropout)
+        self.map_norm = BatchNorm(c) if settings.batch_norm else None
         self.feature_dropout = settings.feature_dropout
-        self.query_dropout = NormDropout(d, False, settings.query_dropout)
-        self.query_norm = NormDropout(d, settings.batch_norm, 0)
+        self.query_dropout = NormDropout(d, "none", settings.query_dropout)
+        self.query_norm = NormDropout(d, "batch" if settings.batch_norm else "none", 0)
 
     def query(self, relation: Tensor, entities: Tensor, position: int) -> Tensor:
         check_arity(self.arities, entities)
@@ -114,17 +115,19 @@ class ConvE(DotProductModel):
             assert self.offset is not None
             return torch.cat([self.filters, self.offset.unsqueeze(0)])
         mean, variance = norm.running_mean, norm.running_var
-        assert mean is not None and variance is not None and norm.momentum is not None  # noqa: PT018
-        if self.training:
+        assert mean is not None
+        assert variance is not None
+        if norm.training:
             count = patches.shape[1]
             moments = patches @ patches.T / count
             means = moments[-1, :-1]
             covariance = moments[:-1, :-1] - torch.outer(means, means)
             seen_mean, seen_variance = mean, variance
             mean, variance = means @ self.filters, ((covariance @ self.filters) * self.filters).sum(dim=0)
+            rate = norm.rate()
             with torch.no_grad():
-                seen_mean.lerp_(mean, norm.momentum)
-                seen_variance.lerp_(variance * (count / max(count - 1, 1)), norm.momentum)
+                seen_mean.lerp_(mean, rate)
+                seen_variance.lerp_(variance * (count / max(count - 1, 1)), rate)
         scale = norm.weight * torch.rsqrt(variance + norm.eps)
         return torch.cat([self.filters * scale, (norm.bias - mean * scale).unsqueeze(0)])
 

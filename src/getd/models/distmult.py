@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from getd.algebra.cp import cp_environments
+from getd.models.norms import NormKind
 from getd.models.settings import TensorModelSettings
 from getd.models.tucker_model import TuckerModel
 
@@ -20,7 +21,7 @@ from getd.models.tucker_model import TuckerModel
 class DistMultSettings(TensorModelSettings):
     """Settings of ``[model]`` with ``name = "distmult"``."""
 
-    batch_norm: bool = False  # as published
+    norm: NormKind = "none"  # as published
 
 
 class DistMult(TuckerModel):

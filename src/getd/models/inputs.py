@@ -8,34 +8,26 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
+from getd.models.norms import NormKind, make_norm
 from getd.models.settings import TensorModelSettings
 
 
 class NormDropout(nn.Module):
-    """Batch norm over all rows (where it is on), then dropout; acts on the last axis, ``(…, d)``."""
+    """A norm, then dropout; acts on the last axis, ``(…, d)``."""
 
-    def __init__(self, dim: int, batch_norm: bool, dropout: float) -> None:
+    def __init__(self, dim: int, norm: NormKind, dropout: float) -> None:
         super().__init__()
-        self.norm = nn.BatchNorm1d(dim) if batch_norm else None
+        self.norm = make_norm(norm, dim)
         self.dropout = dropout
 
     def forward(self, vectors: Tensor, positions: Sequence[int] = ()) -> Tensor:
         """The positions that they stand for do not matter here."""
         rows = vectors if vectors.dim() == 2 else vectors.reshape(-1, vectors.shape[-1])
         if self.norm is not None:
-            rows = self._normalise(self.norm, rows)
+            rows = self.norm(rows)
         if self.training and self.dropout:
             rows = dropped(rows, self.dropout)
         return rows if vectors.dim() == 2 else rows.view(vectors.shape)
-
-    def _normalise(self, norm: nn.BatchNorm1d, rows: Tensor) -> Tensor:
-        """The module's own forward would count batches and check sizes, three times a step."""
-        batch_statistics = self.training and len(rows) > 1  # one row has no variance: use what was seen so far
-        statistics = norm.running_mean, norm.running_var
-        assert norm.momentum is not None
-        return torch.batch_norm(
-            rows, norm.weight, norm.bias, *statistics, batch_statistics, norm.momentum, norm.eps, False
-        )
 
 
 def dropped(values: Tensor, share: float) -> Tensor:
@@ -45,11 +37,11 @@ def dropped(values: Tensor, share: float) -> Tensor:
 
 
 class PositionNormDropout(nn.Module):
-    """The same, each of ``n`` positions with statistics of its own; acts on ``(b, positions, d)``."""
+    """The same, each of ``n`` positions with a norm of its own; acts on ``(b, positions, d)``."""
 
-    def __init__(self, n: int, dim: int, batch_norm: bool, dropout: float) -> None:
+    def __init__(self, n: int, dim: int, norm: NormKind, dropout: float) -> None:
         super().__init__()
-        self.each = nn.ModuleList(NormDropout(dim, batch_norm, dropout) for _ in range(n))
+        self.each = nn.ModuleList(NormDropout(dim, norm, dropout) for _ in range(n))
 
     def forward(self, vectors: Tensor, positions: Sequence[int]) -> Tensor:
         columns = zip(positions, vectors.unbind(1), strict=True)
@@ -60,14 +52,14 @@ class PositionNormDropout(nn.Module):
 class Norms(nn.Module):
     """What a model does to relations, given entities, queries and relation queries of facts of one arity.
 
-    Each arity has its own: its facts hold other entities, and its ring or core gives queries of another scale, so one
-    running mean over all would fit none of them. With ``norms_by_position`` each position has its own as well (but
-    not with reciprocal relations, where the open position is always the first).
+    Each arity has its own: its facts hold other entities, and its ring or core gives queries of another scale. With
+    ``norms_by_position`` each position has its own as well (but not with reciprocal relations, where the open position
+    is always the first).
     """
 
     def __init__(self, arity: int, relation_dim: int, settings: TensorModelSettings) -> None:
         super().__init__()
-        d_e, norm = settings.entity_dim, settings.batch_norm
+        d_e, norm = settings.entity_dim, settings.norm
         by_position = settings.norms_by_position and not settings.reciprocal
         of_entities = partial(PositionNormDropout, arity) if by_position else NormDropout
         self.relation = NormDropout(relation_dim, norm, settings.relation_dropout)

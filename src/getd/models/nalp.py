@@ -26,6 +26,7 @@ from torch.autograd.function import once_differentiable
 
 from getd.models.base import ScoringModel, by_relation, check_arity
 from getd.models.inputs import embedding
+from getd.models.norms import BatchNorm
 from getd.models.settings import ModelSettings
 
 HELD = 2**22  # numbers held at a time, where each question or relation has feature vectors of its own
@@ -84,7 +85,7 @@ class NaLP(ScoringModel):
         self.pair_bias = nn.Parameter(torch.ones(u))  # minima are low: at 0 few units would be alive
         self.output = normal(1 / sqrt(u), u)
         self.output_bias = nn.Parameter(torch.zeros(()))
-        norms = {str(n): nn.BatchNorm1d(f, affine=False) for n in self.arities if settings.batch_norm}
+        norms = {str(n): BatchNorm(f, momentum=MOMENTUM, affine=False) for n in self.arities if settings.batch_norm}
         self.norms = nn.ModuleDict(norms)
 
     def score_candidates(
@@ -183,15 +184,16 @@ class NaLP(ScoringModel):
         if not self.norms:
             return 1.0, self.filter_bias
         norm = self.norms[str(arity)]
-        assert isinstance(norm, nn.BatchNorm1d)
+        assert isinstance(norm, BatchNorm)
         mean, variance = norm.running_mean, norm.running_var
         assert mean is not None
         assert variance is not None
-        if self.training and mapped is not None and mapped[..., 0].numel() > 1:
+        if norm.training and mapped is not None and mapped[..., 0].numel() > 1:
             seen = variance, mean
             variance, mean = torch.var_mean(mapped, (0, 1))
+            rate = norm.rate()
             for old, new in zip(seen, (variance, mean), strict=True):
-                old.lerp_(new.detach(), MOMENTUM)
+                old.lerp_(new.detach(), rate)
         scale = (variance + norm.eps).rsqrt()
         return scale, self.filter_bias - mean * scale
 

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from getd.algebra.cp import cp_environments
+from getd.models.norms import NormKind
 from getd.models.settings import TensorModelSettings
 from getd.models.tucker_model import TuckerModel
 
@@ -22,7 +23,7 @@ from getd.models.tucker_model import TuckerModel
 class SimplESettings(TensorModelSettings):
     """Settings of ``[model]`` with ``name = "simple"``; SimplE of ``k`` dimensions has ``entity_dim = 2 k``."""
 
-    batch_norm: bool = False  # as published
+    norm: NormKind = "none"  # as published
 
 
 class SimplE(TuckerModel):

@@ -104,12 +104,10 @@ class Answerer:
     def _scores(self, facts: Facts, position: int | None, include_known: bool) -> tuple[Tensor, Tensor, Tensor]:
         """Raw scores, scores with minus infinity for what is not ranked, and what is known."""
         relation, entities = torch.tensor(facts.relation), torch.tensor(facts.entities)
-        if len(facts) == 1:  # twice, as in evaluation, so that equal candidates have equal scores
-            relation, entities = relation.repeat(2), entities.repeat(2, 1)
         if position is None:
-            scores = self.model.score_relations(entities)[: len(facts)]
+            scores = self.model.score_relations(entities)
         else:
-            scores = self.model.score_candidates(relation, entities, position)[: len(facts)]
+            scores = self.model.score_candidates(relation, entities, position)
         ranked, is_known = scores.double(), torch.zeros(scores.shape, dtype=torch.bool)
         known = self.known.lookup(facts.relation, facts.entities, position)
         is_known[torch.tensor(known.rows), torch.tensor(known.values)] = True

@@ -49,6 +49,7 @@ class Run:
     ) -> None:
         self.folder, self.kb, self.model = folder, kb, model
         self.calibration = calibration or Calibration()
+        self.notices: tuple[str, ...] = ()  # what a person should know of the training that it comes from
 
     @property
     def bare_model(self) -> ScoringModel:

@@ -15,6 +15,7 @@ from getd.facts.facts import Facts
 from getd.facts.known import KnownAnswers
 from getd.models.base import ScoringModel
 from getd.training.settings import TrainSettings
+from getd.training.statistics import take_statistics
 
 Pairs = tuple[Tensor, Tensor]
 Work = Callable[[ScoringModel], Tensor]  # on a batch: leaves gradients, returns the mean loss
@@ -42,6 +43,7 @@ class Regime:
         settings: TrainSettings,
         device: torch.device,
     ) -> None:
+        self._facts = blocks
         self._blocks, self._known, self._n_entities = list(blocks.values()), known, n_entities
         self._settings, self._device = settings, device
         self.sizes = self.set_up()
@@ -53,6 +55,10 @@ class Regime:
     def prepare(self, batch: Batch) -> Work:
         """Gather what a step must know of a batch; done in a thread, one batch ahead."""
         raise NotImplementedError
+
+    def take_statistics(self, model: ScoringModel) -> None:
+        """Get a model ready to be evaluated: its batch norms see what it learns from, under its present weights."""
+        take_statistics(model, self._facts, self._settings.seed, self._device)
 
     def state(self) -> dict[str, Tensor]:
         """What has to be kept, beside the model, to go on later."""

@@ -21,11 +21,13 @@ from getd.facts.files import atomic_path
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.models.base import ScoringModel
 from getd.models.registry import model_settings
+from getd.models.settings import TensorModelSettings
 from getd.prediction.run import Run, build_model, open_run
 from getd.runs.folder import RunFolder, environment
 from getd.runs.sizes import sizes
 from getd.settings import build
 from getd.training.defaults import DEFAULTS
+from getd.training.health import training_notices
 from getd.training.regimes import REGIMES
 from getd.training.settings import MemorySettings, TrainSettings
 from getd.training.train import Epoch, Interrupted, Trainer, Watch
@@ -98,6 +100,9 @@ def full_config(config: Mapping[str, Any], model: str | None, training: Mapping[
     values.pop("name", None)
     settings = model_settings(name, values)
     chosen = build(TrainSettings, {**DEFAULTS.get(name, {}), **config.get("training", {}), **training}, "training")
+    if isinstance(settings, TensorModelSettings) and settings.norms_by_position is None:
+        one_position = chosen.regime == "kvsall" and settings.norm == "batch"  # is what a batch has statistics of
+        settings = settings.model_copy(update={"norms_by_position": one_position})
     memory = build(MemorySettings, config.get("memory", {}), "memory")
     extra = {key: config[key] for key in ("data", "published") if key in config}
     return {
@@ -175,6 +180,7 @@ def _finish(kb: KnowledgeBase, folder: RunFolder, tables: Mapping[str, Any], wat
         folder.write_json(
             "report.json", run.evaluate("test", sample=settings.test_sample, seed=settings.seed).as_dict() | chosen
         )
+    run.notices = tuple(training_notices(run.model, kb, folder.read_history()))
     return run
 
 

@@ -92,10 +92,16 @@ class Trainer:
                 epoch.epoch % settings.checkpoint_every == 0 or progress.finished or epoch.epoch == settings.epochs
             ):
                 self.save(checkpoint)
+        self._keep_best()
+
+    def _keep_best(self) -> None:
+        """Leave the model with the weights that did best on validation; with the last where nothing was measured."""
         if self.best:
             self.model.load_state_dict(self.best)
-        elif self.average:
-            self.model.load_state_dict(self.average.weights())
+        else:
+            if self.average:
+                self.model.load_state_dict(self.average.weights())
+            self.regime.take_statistics(self.model)
         self.model.eval()
 
     def _one_epoch(self, checkpoint: Path | None, watch: Watch) -> None:
@@ -138,6 +144,7 @@ class Trainer:
         if self.validate is None or not is_due:
             return None, None
         with self._evaluated_weights():
+            self.regime.take_statistics(self.model)
             mrr = self.validate(self.model)
             loss = self.held_out_loss(self.model) if self.held_out_loss else None
             if mrr > progress.best_mrr:

@@ -1,0 +1,84 @@
+r"""Norms: what keeps the vectors of a model at one scale.
+
+.. math::
+    \operatorname{rms}(x) = g \odot \frac{x}{\sqrt{\operatorname{mean}(x^2) + \epsilon}}, \qquad
+    \operatorname{batch}(x) = g \odot \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} + b
+
+An RMS norm reads nothing but the vector itself, so a vector is the same in training and in evaluation, whatever else is
+in its batch. Batch norm takes :math:`\mu` and :math:`\sigma` from the batch while it learns; what it evaluates with are
+those of the training facts under the weights that are evaluated (:func:`taking_statistics`), never a moving average
+that lags behind the weights: where a vector hardly varies, as that of the only relation of an arity, the lag is many
+times its deviation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+NormKind = Literal["rms", "batch", "none"]
+RMS_EPS = 1e-6
+
+
+class BatchNorm(nn.BatchNorm1d):
+    """Batch norm over all axes but the second, whose statistics can be taken anew."""
+
+    batches_taken: int | None = None  # since the statistics were begun anew; None: they are a moving average
+
+    def forward(self, rows: Tensor) -> Tensor:
+        # One row has no variance: it is normalised by what was seen so far.
+        of_batch = self.training and rows.numel() > rows.shape[1]
+        return torch.batch_norm(
+            rows,
+            self.weight,
+            self.bias,
+            self.running_mean,
+            self.running_var,
+            of_batch,
+            self.rate() if of_batch else 0.0,
+            self.eps,
+            False,
+        )
+
+    def rate(self) -> float:
+        """How much the statistics of this batch weigh in those that are kept."""
+        if self.batches_taken is None:
+            assert self.momentum is not None
+            return self.momentum
+        self.batches_taken += 1
+        return 1 / self.batches_taken
+
+
+def make_norm(kind: NormKind, dim: int) -> nn.Module | None:
+    """A norm of vectors of that many dimensions."""
+    if kind == "rms":
+        return nn.RMSNorm(dim, eps=RMS_EPS)
+    return BatchNorm(dim) if kind == "batch" else None
+
+
+def batch_norms(model: nn.Module) -> list[BatchNorm]:
+    """The parts of a model that hold statistics."""
+    return [part for part in model.modules() if isinstance(part, BatchNorm)]
+
+
+@contextmanager
+def taking_statistics(model: nn.Module) -> Iterator[None]:
+    """What passes through the model in this block gives its batch norms their statistics; nothing is dropped out."""
+    modes = [(part, part.training) for part in model.modules()]
+    norms = batch_norms(model)
+    model.eval()
+    for norm in norms:
+        norm.train()
+        norm.batches_taken = 0
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for norm in norms:
+            norm.batches_taken = None
+        for part, mode in modes:
+            part.training = mode

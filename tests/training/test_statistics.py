@@ -1,0 +1,94 @@
+"""Batch norms are evaluated with the statistics of the training facts under the weights that are evaluated."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch.testing import assert_close
+
+from getd.facts.knowledge_base import KnowledgeBase
+from getd.models.base import ScoringModel
+from getd.models.norms import batch_norms
+from getd.models.tucker_model import TuckerModel
+from getd.training.fit import full_config, trainer_of
+from getd.training.statistics import SAMPLE, take_statistics
+
+
+@pytest.fixture(scope="module")
+def one_relation() -> KnowledgeBase:
+    """Facts whose relation says nothing: one for each arity."""
+    rng = np.random.default_rng(0)
+    facts = [("of", f"a{a}", f"b{b}", f"c{(a + b) % 7}") for a, b in rng.integers(0, 12, (150, 2))]
+    return KnowledgeBase.from_facts(facts)
+
+
+def sizes(kb: KnowledgeBase) -> dict[str, object]:
+    return {"n_entities": kb.n_entities, "n_relations": kb.n_relations, "arities": list(kb.arities)}
+
+
+def config(**training: object) -> dict[str, object]:
+    model = {"name": "getd", "entity_dim": 6, "ring_ranks": 3, "norm": "batch"}
+    return full_config({"model": model, "training": {"epochs": 12, "learning_rate": 0.02, **training}}, None, {})
+
+
+@pytest.mark.parametrize("ema", [0.0, 0.9])
+def test_validation_sees_the_statistics_of_the_weights_that_it_evaluates(
+    one_relation: KnowledgeBase, ema: float
+) -> None:
+    distances = []
+
+    def validate(model: ScoringModel) -> float:
+        assert isinstance(model, TuckerModel)
+        kept = batch_norms(model)[0].running_mean
+        assert kept is not None
+        distances.append(float((kept - model.relation.weight[0].detach()).abs().max()))
+        return len(distances) / 100
+
+    with trainer_of(one_relation, config(ema=ema), sizes(one_relation)) as trainer:
+        trainer.validate = validate
+        trainer.train()
+    assert len(distances) == 12
+    assert max(distances) < 1e-5
+
+    validate(trainer.model)
+    assert distances[-1] < 1e-5
+
+
+@pytest.mark.parametrize("ema", [0.0, 0.9])
+def test_a_training_without_validation_ends_with_the_statistics_of_its_last_weights(
+    one_relation: KnowledgeBase, ema: float
+) -> None:
+    alone = one_relation.with_splits(train=one_relation.split("train"))
+    with trainer_of(alone, config(ema=ema), sizes(alone)) as trainer:
+        trainer.train()
+    model = trainer.model
+    assert isinstance(model, TuckerModel)
+    assert_close(batch_norms(model)[0].running_mean, model.relation.weight[0].detach(), rtol=0, atol=1e-5)
+
+
+def test_many_facts_are_sampled_and_the_same_ones_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    facts = [("of", f"a{a}", f"b{b}") for a, b in rng.integers(0, 900, (SAMPLE + 2000, 2))]
+    kb = KnowledgeBase.from_facts({"train": facts})
+    seen: list[torch.Tensor] = []
+    with trainer_of(kb, config(), sizes(kb)) as trainer:
+        monkeypatch.setattr(trainer.model, "pass_through", lambda relation, entities: seen.append(entities))
+        for _ in range(2):
+            take_statistics(trainer.model, kb.split("train"), 0, torch.device("cpu"))
+    first, second = torch.cat(seen).chunk(2)
+    assert len(first) == SAMPLE
+    assert torch.equal(first, second)
+    assert len(first[:, 0].unique()) > 800  # from all over
+
+
+def test_a_training_of_one_relation_does_not_fall_back(one_relation: KnowledgeBase) -> None:
+    mrrs = []
+    with trainer_of(one_relation, config(epochs=30, patience=0), sizes(one_relation)) as trainer:
+        validate = trainer.validate
+        assert validate is not None
+        trainer.validate = lambda model: mrrs.append(validate(model)) or mrrs[-1]  # type: ignore[func-returns-value]
+        trainer.train()
+    falls = [max(mrrs[:epoch]) - mrrs[epoch] for epoch in range(5, len(mrrs))]
+    assert max(mrrs) > 0.3
+    assert max(falls) < 0.1
