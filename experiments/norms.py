@@ -1,0 +1,122 @@
+"""Compare norms on validation, and show that trainings with default settings do not fall back.
+
+    python -m experiments.norms [--sets plays-for …] [--seeds 10]
+
+What is in ``norms.json`` already is left alone, so an interrupted round goes on. Test is not read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from experiments.worlds import world
+from getd.facts.files import atomic_path
+from getd.facts.knowledge_base import KnowledgeBase
+from getd.runs.machine import commit_of, machine_facts
+from getd.training.fit import train
+
+RESULTS = Path(__file__).parent / "norms.json"
+PAGE = RESULTS.with_suffix(".md")
+SETS = ("plays-for", "hospital", "three-relations", "demo", "JF17K-4", "WikiPeople-4", "JF17K")
+SMALL = SETS[:4]
+FORMS: Mapping[str, Mapping[str, Any]] = {
+    "batch": {"norm": "batch"},
+    "batch, by position": {"norm": "batch", "norms_by_position": True},
+    "rms": {"norm": "rms"},
+    "none": {"norm": "none"},
+}
+SETTLED = 5  # epochs after which the MRR on validation should not fall any more
+HEAD = """# Norms
+
+Made by `python -m experiments.norms`: GETD with default settings, which differ only in the norm. Batch norms are evaluated
+with the statistics of the training facts under the evaluated weights ([maths](../docs/maths.md#batch-norm-and-dropout)).
+Best MRR on validation, and the largest fall below the best so far after epoch 5; test is not read. `plays-for` is one
+relation of the demo; `hospital` and `three-relations` are made by `experiments/worlds.py`.
+"""
+
+
+def main() -> None:
+    """Train what was not trained yet, then make the page anew."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.norms", description=__doc__)
+    parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS)
+    parser.add_argument("--seeds", type=int, default=10, help="trainings of each set with default settings")
+    chosen = parser.parse_args()
+    for data in chosen.sets:
+        for form in FORMS if data in (*SMALL, "JF17K-4") else ["batch"]:
+            measure(data, form, 0)
+        for seed in range(1, chosen.seeds):
+            measure(data, "batch", seed)
+    write_page()
+
+
+def measure(data: str, form: str, seed: int) -> None:
+    """One training, if it is not measured yet."""
+    name = f"{data}, {form}, seed {seed}"
+    if name in read():
+        return
+    start = time.process_time()
+    mrrs = validation_curve(world(data), dict(FORMS[form]), seed)
+    falls = [max(mrrs[:epoch]) - mrrs[epoch] for epoch in range(SETTLED, len(mrrs))]
+    result = {
+        "data": data,
+        "form": form,
+        "seed": seed,
+        "best": max(mrrs),
+        "epochs": len(mrrs),
+        "fall": max(falls, default=0.0),
+        "cpu_seconds": round(time.process_time() - start),
+        "commit": commit_of(),
+        "machine": machine_facts("getd", "torch"),
+    }
+    print(name, {key: result[key] for key in ("best", "epochs", "fall", "cpu_seconds")}, flush=True)
+    with atomic_path(RESULTS) as temporary:
+        temporary.write_text(json.dumps(read() | {name: result}, indent=1) + "\n", encoding="utf-8")
+
+
+def validation_curve(kb: KnowledgeBase, model: Mapping[str, Any], seed: int) -> list[float]:
+    """The MRR on validation after each epoch."""
+    folder = tempfile.mkdtemp()
+    try:
+        config = {"model": {"name": "getd", **model}, "training": {"seed": seed, "threads": 1}}
+        run = train(kb, out=Path(folder) / "run", config=config, ask_test=False)
+        return [line["valid_mrr"] for line in run.folder.read_history()]
+    finally:
+        shutil.rmtree(folder)
+
+
+def read() -> dict[str, Any]:
+    """What was measured so far."""
+    return dict(json.loads(RESULTS.read_text(encoding="utf-8"))) if RESULTS.exists() else {}
+
+
+def write_page() -> None:
+    """Norms side by side, then the seeds of the default."""
+    results = read()
+    lines = ["## Seed 0, by norm", "", f"| set | {' | '.join(FORMS)} |", "|---|" + "---|" * len(FORMS)]
+    for data in SETS:
+        cells = [results.get(f"{data}, {form}, seed 0") for form in FORMS]
+        if any(cells):
+            shown = [f"{cell['best']:.3f} (−{cell['fall']:.3f})" if cell else "–" for cell in cells]
+            lines.append(f"| {data} | {' | '.join(shown)} |")
+
+    lines += ["", "## The default, by seed", "", "| set | seeds | best MRR, lowest to highest | largest fall |"]
+    lines.append("|---|---|---|---|")
+    for data in SETS:
+        seeds = [result for result in results.values() if (result["data"], result["form"]) == (data, "batch")]
+        if seeds:
+            best = sorted(result["best"] for result in seeds)
+            fall = max(result["fall"] for result in seeds)
+            lines.append(f"| {data} | {len(seeds)} | {best[0]:.3f} – {best[-1]:.3f} | {fall:.3f} |")
+    with atomic_path(PAGE) as temporary:
+        temporary.write_text(HEAD + "\n" + "\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
