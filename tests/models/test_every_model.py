@@ -13,9 +13,12 @@ from torch.testing import assert_close
 from getd.algebra.ring import ring_to_tensor
 from getd.errors import ConfigError, ShapeError
 from getd.models.base import DotProductModel, ScoringModel
+from getd.models.conve import ConvE
 from getd.models.getd import GETD, GETDSettings
+from getd.models.inputs import NormDropout
 from getd.models.n_cp import NCP, NCPSettings
 from getd.models.n_tucker import NTuckER, NTuckERSettings
+from getd.models.norms import batch_norms, taking_statistics
 from getd.models.registry import MODELS, make_model, model_settings
 from tests.models import reference_models as reference
 
@@ -177,6 +180,36 @@ def test_candidates_of_all_positions_have_the_scores_they_have_at_each(case: Cas
     alone, nothing = model.score_positions(relation, entities, own)
     assert_close(alone, scores)
     assert nothing is None
+
+
+def trained_in_batches() -> list[tuple[str, int]]:
+    """The forms whose training depends on what else is in a batch."""
+    return [(form, arity) for form, arity in forms_and_arities(2, 3) if batch_norms(make(form, arity))]
+
+
+@pytest.mark.parametrize("n_relations", [1, N_RELATIONS])
+@pytest.mark.parametrize(("form", "arity"), trained_in_batches())
+def test_facts_score_in_evaluation_as_they_did_in_training(form: str, arity: int, n_relations: int) -> None:
+    """Also where there is a single relation, whose vector does not vary at all."""
+    model, generator = make(form, arity), torch.Generator().manual_seed(2)
+    relation = torch.randint(n_relations, (400,), generator=generator)
+    entities = torch.randint(N_ENTITIES, (400, arity), generator=generator)
+
+    def own_scores() -> Tensor:
+        return model.score_positions(relation, entities, entities.unsqueeze(2))[0]
+
+    with taking_statistics(model, batch_norms(model)):
+        model.pass_through(relation, entities)
+    evaluated = own_scores()
+
+    model.train()
+    for part in model.modules():
+        if isinstance(part, NormDropout):
+            part.dropout = 0.0
+        elif isinstance(part, ConvE):
+            part.feature_dropout = 0.0
+    # The variance that is kept is that of a sample, larger by n / (n - 1).
+    assert_close(evaluated, own_scores(), rtol=0.02, atol=0.02 * evaluated.abs().max().item())
 
 
 @pytest.mark.parametrize(("form", "arity"), forms_and_arities(2, 3, 4))

@@ -74,12 +74,28 @@ def test_many_facts_are_sampled_and_the_same_ones_every_time(monkeypatch: pytest
     seen: list[torch.Tensor] = []
     with trainer_of(kb, config(), sizes(kb)) as trainer:
         monkeypatch.setattr(trainer.model, "pass_through", lambda relation, entities: seen.append(entities))
+        monkeypatch.setattr(trainer.model, "relation_query", lambda entities: None)
         for _ in range(2):
             take_statistics(trainer.model, kb.split("train"), 0, torch.device("cpu"))
     first, second = torch.cat(seen).chunk(2)
     assert len(first) == SAMPLE
     assert torch.equal(first, second)
     assert len(first[:, 0].unique()) > 800  # from all over
+
+
+def test_the_query_for_a_relation_has_statistics_too_and_leaves_those_of_entities_alone() -> None:
+    facts = [("of", f"a{a}", f"b{a % 5}", f"c{a % 3}") for a in range(40)]
+    kb = KnowledgeBase.from_facts({"train": facts})
+    with trainer_of(kb, config(), sizes(kb)) as trainer:
+        model = trainer.model
+        assert isinstance(model, TuckerModel)
+        take_statistics(model, kb.split("train"), 0, torch.device("cpu"))
+        norms = model.eval().norms["3"]
+        entities = torch.tensor(kb.split("train")[3].entities)
+        assert_close(norms.entity.norm.running_mean, model.entity(entities).mean(dim=(0, 1)).detach())  # type: ignore[union-attr]
+        queries = model.relation_query(entities).detach()
+    assert_close(queries.mean(dim=0), torch.zeros(6), rtol=0, atol=1e-4)
+    assert_close(queries.std(dim=0), torch.ones(6), rtol=0, atol=0.01)
 
 
 def test_a_training_of_one_relation_does_not_fall_back(one_relation: KnowledgeBase) -> None:

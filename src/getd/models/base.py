@@ -60,7 +60,7 @@ class ScoringModel(nn.Module):
         raise NotImplementedError
 
     def pass_through(self, relation: Tensor, entities: Tensor) -> None:
-        """Make all that norms act on, for every position of facts: they see what they would see in training."""
+        """Ask for the entity at every position of facts, so that norms see what they see in training."""
         self.score_positions(relation, entities, entities.unsqueeze(2))
 
     def factors(self, relation: Tensor, entities: Tensor) -> list[Tensor]:
@@ -99,10 +99,7 @@ class DotProductModel(ScoringModel):
         return self.queries(relation, entities), self.relation_query(entities)
 
     def pass_through(self, relation: Tensor, entities: Tensor) -> None:
-        if self.relation_is_dot_product:
-            self.all_queries(relation, entities)
-        else:
-            self.queries(relation, entities)
+        self.queries(relation, entities)
 
     def candidates(self, position: int) -> Tensor:
         """The vectors ``(n_entities, d)`` that may fill ``position``."""

@@ -13,7 +13,7 @@ times its deviation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
@@ -66,10 +66,9 @@ def batch_norms(model: nn.Module) -> list[BatchNorm]:
 
 
 @contextmanager
-def taking_statistics(model: nn.Module) -> Iterator[None]:
-    """What passes through the model in this block gives its batch norms their statistics; nothing is dropped out."""
+def taking_statistics(model: nn.Module, norms: Sequence[BatchNorm]) -> Iterator[None]:
+    """What passes through the model in this block gives these norms their statistics; nothing is dropped out."""
     modes = [(part, part.training) for part in model.modules()]
-    norms = batch_norms(model)
     model.eval()
     for norm in norms:
         norm.train()

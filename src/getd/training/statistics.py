@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import torch
+from torch import Tensor
 
 from getd.evaluation.report import sample_facts
-from getd.facts.facts import Blocks, Facts
-from getd.models.base import ScoringModel
+from getd.facts.facts import Blocks
+from getd.models.base import DotProductModel, ScoringModel
 from getd.models.norms import batch_norms, taking_statistics
 
 SAMPLE = 4096  # facts of an arity
@@ -20,16 +21,26 @@ def take_statistics(model: ScoringModel, blocks: Blocks, seed: int, device: torc
 
     Of each arity the same facts every time: all, or a random sample where there are many.
     """
-    if not batch_norms(model):
+    norms = batch_norms(model)
+    if not norms:
         return
-    with taking_statistics(model):
-        for batch in _batches(blocks, seed):
-            relation = torch.tensor(batch.relation, device=device)
-            model.pass_through(relation, torch.tensor(batch.entities, device=device))
+    batches = list(_batches(blocks, seed, device))
+    with taking_statistics(model, norms):
+        for relation, entities in batches:
+            model.pass_through(relation, entities)
+        unseen = [norm for norm in norms if not norm.batches_taken]
+
+    # What is left acts on the query for an open relation; the others keep what entities gave them.
+    if unseen and isinstance(model, DotProductModel) and model.relation_is_dot_product:
+        with taking_statistics(model, unseen):
+            for _, entities in batches:
+                model.relation_query(entities)
 
 
-def _batches(blocks: Blocks, seed: int) -> Iterator[Facts]:
+def _batches(blocks: Blocks, seed: int, device: torch.device) -> Iterator[tuple[Tensor, Tensor]]:
+    """The relations and the entities of facts of one arity."""
     for arity, facts in blocks.items():
         for sample in sample_facts({arity: facts}, SAMPLE, seed).values():
             for start in range(0, len(sample), BATCH):
-                yield sample.take(slice(start, start + BATCH))
+                batch = sample.take(slice(start, start + BATCH))
+                yield torch.tensor(batch.relation, device=device), torch.tensor(batch.entities, device=device)
