@@ -29,7 +29,18 @@ HITS = ("mrr", "hits_at_10", "hits_at_3", "hits_at_1")
 
 def write_page(into: Path) -> Path:
     """``README.md`` and the pictures, from all results that are there."""
-    results, rows = read_results(into), all_rows()
+    results = read_results(into)
+    for row in all_rows().values():
+        if row.kind in ("figure", "study"):
+            draw(row, results, into)
+    with atomic_path(into / "README.md") as temporary:
+        temporary.write_text(page_text(results), encoding="utf-8")
+    return into / "README.md"
+
+
+def page_text(results: Results) -> str:
+    """The page of these results."""
+    rows = all_rows()
     by_row: dict[str, list[Mapping[str, Any]]] = {}
     for result in results:
         by_row.setdefault(result["row"], []).append(result)
@@ -46,16 +57,14 @@ def write_page(into: Path) -> Path:
         *(_models(data, "best", by_row) for data in BINARY),
         *_tables(by_row),
         "## Figures",
-        *(_figure(row, results, into) for row in rows.values() if row.kind == "figure"),
+        *(_figure(row, results) for row in rows.values() if row.kind == "figure"),
         "## Studies",
-        *(_study(row, results, into) for row in rows.values() if row.kind == "study" and row.name in by_row),
+        *(_study(row, results) for row in rows.values() if row.kind == "study" and row.name in by_row),
         _studies([row for row in rows.values() if row.kind == "study" and row.name not in by_row]),
         "## Every result",
         _everything(rows, by_row),
     ]
-    with atomic_path(into / "README.md") as temporary:
-        temporary.write_text("\n\n".join(part for part in parts if part) + "\n", encoding="utf-8")
-    return into / "README.md"
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 ABOUT = """Made by `getd reproduce`; every number is a file in `results/`, with its settings, seed, protocol,
@@ -173,11 +182,10 @@ CLAIMS = """Each claim of the paper's prose, the rule by which it counts as show
 are of one seed, and NaLP's on the 3-ary sets of 1,000 test facts."""
 
 
-def _figure(row: Row, results: Results, into: Path) -> str:
-    pictures = draw(row, results, into)
-    if not pictures:
-        return f"### {row.told.about}\n\nNot run; `getd reproduce {row.name}` would take {_minutes(row)}."
+def _figure(row: Row, results: Results) -> str:
     mine = [result for result in results if result["row"] == row.name]
+    if not mine:
+        return f"### {row.told.about}\n\nNot run; `getd reproduce {row.name}` would take {_minutes(row)}."
     seeds = ", ".join(str(seed) for seed in sorted({result["seed"] for result in mine}))
     minutes = sum(result["seconds"] for result in mine) / 60
     caption = f"{len(mine)} trainings, seed {seeds}, {minutes:.0f} minutes; the mean where there are several seeds. "
@@ -195,9 +203,8 @@ def _picture(row: Row) -> str:
     return f"![{name}](figures/{name}.svg)"
 
 
-def _study(row: Row, results: Results, into: Path) -> str:
+def _study(row: Row, results: Results) -> str:
     """A study that was done."""
-    draw(row, results, into)
     (result,) = (result for result in results if result["row"] == row.name)
     trials = trials_of(result)
     best = next(trial for trial in trials if trial.number == result["best"])
