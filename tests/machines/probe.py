@@ -123,7 +123,7 @@ def fingerprints_under(environment: Environment) -> dict[str, str]:
     """The bits of every operation in a process of its own with these variables set."""
     command = [sys.executable, "-m", "tests.machines.probe", "--bits"]
     environment = as_machine({"OMP_NUM_THREADS": "1"} | environment)
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, encoding="utf-8", check=True)
     bits: dict[str, str] = json.loads(done.stdout)
     return bits
 
