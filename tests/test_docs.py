@@ -2,40 +2,87 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import re
+import shlex
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from getd.cli.main import main
+
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "examples").rglob("README.md"))
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *EXAMPLES]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"(?:.*\\\n)*.*<<'END'\n(?:.*\n)*?END\n|(?:.*\\\n)*.*\n", re.MULTILINE)  # with what it reads
+PORT = "8765"  # of the examples that serve
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
     return BLOCK.findall(page.read_text(encoding="utf-8"))
 
 
-def run(command: str, folder: Path) -> str:
-    """What a shell prints, on both streams, with our interpreter's commands first on the path."""
+def commands(block: str) -> list[str]:
+    """The commands of a shell block; one whose commands need each other's shell is one command."""
+    return [block] if "$" in block else COMMAND.findall(block)
+
+
+def arguments_of_getd(command: str) -> list[str] | None:
+    """The arguments of a command that is a plain call of getd; ``None`` where it needs a shell."""
+    lexer = shlex.shlex(command.replace("\\\n", " "), posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    words = list(lexer)
+    is_plain = words[:1] == ["getd"] and not any(set(word) <= set("();<>|&") for word in words)
+    return words[1:] if is_plain else None
+
+
+def run(command: str, folder: Path) -> tuple[int, str]:
+    """The exit code of a command and what it prints on both streams; a plain call of getd needs no process."""
+    arguments = arguments_of_getd(command)
+    if arguments is None:
+        return run_in_shell(command, folder)
+
+    output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+        code = main(arguments)
+    return code, output.buffer.getvalue().decode()  # type: ignore[attr-defined]
+
+
+def run_in_shell(command: str, folder: Path) -> tuple[int, str]:
+    """The same, by a shell, with our interpreter's commands first on the path."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = os.environ | {"PATH": path}
-    done = subprocess.run(
-        ["bash", "-c", command],
+    process = subprocess.Popen(
+        ["bash", "-e", "-c", command],
         cwd=folder,
-        env=environment,
+        env=os.environ | {"PATH": path, "PYTHONUTF8": "1"},
+        stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
+        encoding="utf-8",
+        start_new_session=True,
     )
-    assert "Traceback" not in done.stdout
-    return done.stdout if done.returncode in (0, 1) else f"exit code {done.returncode}: {done.stdout}"
+    try:
+        output, _ = process.communicate(timeout=600)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # a service that the example did not get to end
+        process.wait()
+    assert "Traceback" not in output
+    return process.returncode, output
+
+
+def free_port() -> str:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return str(listener.getsockname()[1])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -43,17 +90,33 @@ def test_every_example_runs(page: Path, tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     for data in page.parent.glob("*.csv"):
         shutil.copy(data, tmp_path)
+
     names: dict[str, object] = {}
     for language, code in blocks(page):
         if language == "python":
             exec(compile(code, f"{page.name} example", "exec"), names)
         elif language == "sh" and "-m venv" not in code:  # setting up is what brought us here
-            assert run(f"set -e\n{code}\necho done", tmp_path).splitlines()[-1] == "done"
+            for command in commands(code.replace(PORT, free_port())):
+                exit_code, output = run(command, tmp_path)
+                assert exit_code == 0, f"{command}{output}"
         elif language == "console":
             for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", code, re.MULTILINE):
-                assert run(command, tmp_path) == shown
+                exit_code, output = run(command, tmp_path)
+                assert output == shown
+                assert exit_code in (0, 1)
         else:
             assert language in ("sh", "toml", "text"), f"{page.name}: nobody runs {language}"
+
+
+def test_commands_of_a_block_are_run_one_by_one_and_in_a_shell_where_they_need_one() -> None:
+    block = "getd info a.txt  # what it holds\ncat > a <<'END'\ngetd info b\nEND\ngetd train 'a b' \\\n    --quiet\n"
+    info, cat, train = commands(block)
+    assert arguments_of_getd(info) == ["info", "a.txt"]
+    assert arguments_of_getd(cat) is None
+    assert arguments_of_getd(train) == ["train", "a b", "--quiet"]
+    for command in ("getd info a | head -1", "getd info a > b", "getd info a; getd info b", "getd info a || true"):
+        assert arguments_of_getd(command) is None
+    assert commands("getd serve run &\nkill $!\n") == ["getd serve run &\nkill $!\n"]
 
 
 def test_links_between_pages_lead_somewhere() -> None:
@@ -65,7 +128,7 @@ def test_links_between_pages_lead_somewhere() -> None:
 def test_ci_finds_the_test_command_of_the_readme() -> None:
     commands = [
         line
-        for line in (ROOT / "README.md").read_text().splitlines()
+        for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
         if re.match(r"python3 -m venv .* -m pytest", line)
     ]
     assert len(commands) == 1

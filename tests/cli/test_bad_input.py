@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import shlex
 import stat
 import subprocess
 import sys
@@ -354,9 +355,10 @@ def test_relations_that_hyper_csv_would_confuse(tmp_path: Path, getd: Getd) -> N
 
 
 def test_output_that_cannot_be_written(tmp_path: Path) -> None:
-    done = subprocess.run(f"{sys.executable} -m getd info demo > /dev/full", shell=True, capture_output=True, text=True)
+    command = f"{shlex.quote(sys.executable)} -m getd info demo"
+    done = subprocess.run(f"{command} > /dev/full", shell=True, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (1, "No space left on device\n")
-    done = subprocess.run(f"{sys.executable} -m getd info demo >&-", shell=True, capture_output=True, text=True)
+    done = subprocess.run(f"{command} >&-", shell=True, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -473,6 +475,15 @@ def test_an_unknown_name_is_answered_with_the_nearest(getd: Getd) -> None:
     assert (result.code, result.err) == (1, "no file, folder or data set 'JF17k4'; did you mean 'JF17K-4'?\n")
 
 
-def test_files_that_we_write_can_be_read_by_others(tmp_path: Path, getd: Getd) -> None:
-    getd("convert", "demo", tmp_path / "out")
-    assert stat.S_IMODE((tmp_path / "out").stat().st_mode) & 0o055 == 0o055
+@pytest.mark.parametrize("umask", [0o022, 0o077])
+def test_files_that_we_write_have_the_permissions_of_the_umask(tmp_path: Path, getd: Getd, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        getd("convert", "demo", tmp_path / "out")
+    finally:
+        os.umask(before)
+
+    modes = {
+        path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "out", tmp_path / "out" / "train.tsv")
+    }
+    assert modes == {"out": 0o777 & ~umask, "train.tsv": 0o666 & ~umask}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -117,9 +118,8 @@ def test_hyper_csv_needs_two_entities(getd: Getd, tmp_path: Path) -> None:
 
 
 def test_output_into_a_pipe_that_closes_is_no_error() -> None:
-    done = subprocess.run(
-        f"{sys.executable} -m getd info demo | head -1", shell=True, capture_output=True, text=True, check=False
-    )
+    getd = f"{shlex.quote(sys.executable)} -m getd"
+    done = subprocess.run(f"{getd} info demo | head -1", shell=True, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "demo: 201 entities, 8 relations\n", "")
-    piped = f"{sys.executable} -m getd datasets --json | true; exit ${{PIPESTATUS[0]}}"
+    piped = f"{getd} datasets --json | true; exit ${{PIPESTATUS[0]}}"
     assert subprocess.run(["bash", "-c", piped], capture_output=True, check=False).returncode == 0

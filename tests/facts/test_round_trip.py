@@ -22,7 +22,7 @@ ROLES = st.lists(NAMES, min_size=2, max_size=4, unique=True).map(tuple)
 
 
 @given(FACTS)
-@settings(max_examples=200)
+@settings(max_examples=80)
 def test_tsv_parquet_jsonl_csv_tsv_is_the_identity(
     tmp_path_factory: pytest.TempPathFactory, facts: list[tuple[str, ...]]
 ) -> None:
@@ -40,7 +40,7 @@ def test_tsv_parquet_jsonl_csv_tsv_is_the_identity(
         ROLES, st.lists(st.lists(NAMES, min_size=5, max_size=5), min_size=1, max_size=4), min_size=1, max_size=3
     )
 )
-@settings(max_examples=150)
+@settings(max_examples=60)
 def test_roles_survive_every_form_that_has_a_place_for_them(
     tmp_path_factory: pytest.TempPathFactory, given_facts: dict[tuple[str, ...], list[list[str]]]
 ) -> None:
@@ -74,7 +74,7 @@ def hyper_facts(labels: Labels) -> list[tuple[str, str, str, list[tuple[str, str
 
 
 @given(HYPER)
-@settings(max_examples=200)
+@settings(max_examples=80)
 def test_subject_relation_object_and_qualifiers_come_back(
     tmp_path_factory: pytest.TempPathFactory, facts: list[tuple[str, str, str, list[tuple[str, str]]]]
 ) -> None:
@@ -106,14 +106,16 @@ def test_the_real_sets_come_back_byte_for_byte(real_data: Path, tmp_path: Path, 
         assert (tmp_path / "c" / f"{split}.tsv").read_bytes() == (real_data / name / f"{split}.txt").read_bytes()
 
 
-def test_wd50k_comes_back_with_every_qualifier(real_data: Path, tmp_path: Path) -> None:
-    convert(real_data / "WD50K", tmp_path / "a", "parquet")
-    convert(tmp_path / "a", tmp_path / "b", "jsonl")
-    convert(tmp_path / "b", tmp_path / "c", "hyper-csv")
-    for split in ("train", "valid", "test"):
-        lines = [(real_data / "WD50K" / f"{split}.csv"), (tmp_path / "c" / f"{split}.csv")]
-        before, after = ([canonical(line) for line in path.read_text().splitlines()] for path in lines)
-        assert before == after
+@pytest.mark.parametrize("split", ["valid", "test"])  # train is three times both, with qualifiers of the same kinds
+def test_wd50k_comes_back_with_every_qualifier(real_data: Path, tmp_path: Path, split: str) -> None:
+    source = real_data / "WD50K" / f"{split}.csv"
+    convert(source, tmp_path / "a.parquet", "parquet")
+    convert(tmp_path / "a.parquet", tmp_path / "b.jsonl", "jsonl")
+    convert(tmp_path / "b.jsonl", tmp_path / "c.csv", "hyper-csv")
+
+    before = source.read_text(encoding="utf-8").splitlines()
+    after = (tmp_path / "c.csv").read_text(encoding="utf-8").splitlines()
+    assert [canonical(line) for line in after] == [canonical(line) for line in before]
 
 
 def canonical(line: str) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:

@@ -37,7 +37,7 @@ def test_what_is_saved_reads_back_the_same(tmp_path_factory: pytest.TempPathFact
 
 def test_the_file_is_plain_text(tmp_path: Path) -> None:
     Vocabulary(["tab\there", "Zoë", "back\\slash", "two\nlines"]).save(tmp_path / "names.txt")
-    assert (tmp_path / "names.txt").read_text() == "Zoë\nback\\\\slash\ntab\\there\ntwo\\nlines\n"
+    assert (tmp_path / "names.txt").read_text(encoding="utf-8") == "Zoë\nback\\\\slash\ntab\\there\ntwo\\nlines\n"
 
 
 def test_an_unknown_name_is_refused_with_the_nearest() -> None:

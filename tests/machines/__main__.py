@@ -1,0 +1,61 @@
+"""Run the numeric tests as other machines would.
+
+    python -m tests.machines [PYTEST ARGUMENT ...]
+
+The tests of the maths, the ranks and the losses, once for each machine of ``environments.machines``, as many at a time
+as there are CPUs. Prints the last line of each run, and all of it where a test failed; the exit code is 1 then.
+Arguments, if there are any, are given to pytest in place of the numeric tests.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+from tests.machines.environments import Environment, as_machine, machines
+
+ROOT = Path(__file__).parent.parent.parent
+NUMERIC = (
+    "tests/algebra",
+    "tests/models",
+    "tests/evaluation",
+    "tests/training/test_loss.py",
+)
+
+
+def run(arguments: list[str], environment: Environment) -> subprocess.CompletedProcess[str]:
+    """Run pytest in a process that computes as that machine does."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
+    return subprocess.run(
+        command,
+        cwd=ROOT,
+        env=as_machine(environment),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        check=False,
+    )
+
+
+def main() -> int:
+    """Run and show; returns the exit code."""
+    arguments = sys.argv[1:] or list(NUMERIC)
+    failures = 0
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
+        environments = machines(Path(folder))
+        for name, done in zip(environments, pool.map(partial(run, arguments), environments.values()), strict=True):
+            output = done.stdout.rstrip()
+            print(f"{name}: {output.splitlines()[-1]}", flush=True)
+            if done.returncode:
+                failures += 1
+                print(output, flush=True)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
