@@ -43,7 +43,7 @@ def read_results(into: Path) -> list[dict[str, Any]]:
 
 def describe_training(run: Run) -> dict[str, Any]:
     """What a training did, and what its report on test says."""
-    history, config, report = run.folder.read_history(), run.folder.read_config(), run.folder.read_json("report.json")
+    history, config, report = run.folder.read_history(), run.folder.read_config(), run.folder.read_report()
     return {
         **describe(config, report),
         "epochs": len(history),
