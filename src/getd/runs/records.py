@@ -91,11 +91,12 @@ def check_record(model: type[R], value: Any, path: Path | str) -> R:
         if wrong["type"] == "missing":
             raise RunError(f"{path}: expected {key}, found none") from None
         if wrong["type"] == "model_type":
-            raise RunError(f"{path}: expected a JSON object, found {_shown(wrong['input'])}") from None
+            raise RunError(f"{path}: expected a JSON object, found {shown(wrong['input'])}") from None
         expected = wrong["msg"].removeprefix("Input should be ")
-        raise RunError(f"{path}: expected {key} to be {expected}, found {_shown(wrong['input'])}") from None
+        raise RunError(f"{path}: expected {key} to be {expected}, found {shown(wrong['input'])}") from None
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A value as a message shows it, not too long."""
     text = repr(value)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"

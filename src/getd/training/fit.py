@@ -28,6 +28,7 @@ from getd.prediction.stored import bounded, build_model, check_shapes, checked_s
 from getd.runs.fingerprint import facts_fingerprint
 from getd.runs.folder import RunFolder, environment
 from getd.runs.lock import clear_empty, owned
+from getd.runs.records import shown
 from getd.runs.sizes import sizes
 from getd.settings import build
 from getd.training.checkpoint import read_head
@@ -180,8 +181,8 @@ def _check_checkpoint(folder: RunFolder, tables: Mapping[str, Any], model_sizes:
     settings = json.loads(build(TrainSettings, tables["training"]).model_dump_json())
     for key, value in settings.items():
         if key != "epochs" and key in head.settings and head.settings[key] != value:
-            expected = f"training.{key} = {head.settings[key]}, as the checkpoint was written with"
-            raise RunError(f"{config}: expected {expected}, found {value}")
+            expected = f"training.{key} = {shown(head.settings[key])}, as the checkpoint was written with"
+            raise RunError(f"{config}: expected {expected}, found {shown(value)}")
     with bounded(folder, inf), torch.device("meta"):
         model = build_model(tables["model"], model_sizes)
     check_shapes(folder.checkpoint, model, head.shapes)
