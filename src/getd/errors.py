@@ -8,6 +8,7 @@ GetdError
  ├─ DownloadError       a data set could not be fetched, or is not what was published
  ├─ WriteError          a file could not be written; nothing was left behind
  ├─ RunError            a run folder is missing, broken, or stands in the way
+ │   └─ RunInUse        another process is writing in it
  ├─ ShapeError          tensors or sizes that cannot fit together
  └─ NonFiniteScores     a model produced NaN or infinity
 
@@ -68,6 +69,10 @@ class WriteError(GetdError):
 
 class RunError(GetdError):
     """A run folder is missing, broken, or stands in the way."""
+
+
+class RunInUse(RunError):
+    """Another process is writing in a run folder."""
 
 
 class ShapeError(GetdError):

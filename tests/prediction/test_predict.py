@@ -139,13 +139,13 @@ def test_a_run_reads_back_what_was_written(run: Run) -> None:
 
 def test_a_history_with_a_torn_last_line_is_read(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
-    folder.append_history({"epoch": 1})
-    folder.append_history({"epoch": 2})
+    folder.append_history({"epoch": 1, "loss": 2.5, "seconds": 1})
+    folder.append_history({"epoch": 2, "loss": 1.5, "seconds": 1})
     with (tmp_path / "history.jsonl").open("a") as file:
         file.write('{"epoch": 3, "lo')
     assert [line["epoch"] for line in folder.read_history()] == [1, 2]
     folder.cut_history(1)
-    assert (tmp_path / "history.jsonl").read_text() == '{"epoch": 1}\n'
+    assert (tmp_path / "history.jsonl").read_text() == '{"epoch": 1, "loss": 2.5, "seconds": 1}\n'
 
 
 def test_a_folder_that_is_no_run_and_a_broken_run_are_told(run: Run, tmp_path: Path) -> None:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -98,62 +96,6 @@ def test_a_training_that_was_stopped_anywhere_goes_on_bit_for_bit(
     for line in histories[0] + histories[1]:
         line.pop("seconds")
     assert histories[0] == histories[1]
-
-
-def test_kill_at_ten_random_moments_then_resume_gives_the_same_weights(kb: KnowledgeBase, tmp_path: Path) -> None:
-    path = tmp_path / "config.toml"
-    path.write_text(
-        'data = "demo"\n[model]\nname = "getd"\nentity_dim = 6\nring_ranks = 3\n'
-        "entity_dropout = 0.1\nquery_dropout = 0.1\n"
-        "[training]\nepochs = 60\nbatch_size = 64\nlearning_rate = 0.01\nthreads = 1\nema = 0.9\npatience = 1000\n"
-    )
-    run, chance, lengths = RunFolder(tmp_path / "killed"), random.Random(0), []
-    command = [
-        sys.executable,
-        "-m",
-        "getd",
-        "train",
-        "--config",
-        str(path),
-        "--out",
-        str(run.path),
-        "--resume",
-        "--quiet",
-    ]
-    for _ in range(10):
-        before = run.checkpoint.stat().st_mtime_ns if run.checkpoint.exists() else 0
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        while not run.checkpoint.exists() or run.checkpoint.stat().st_mtime_ns == before:  # until it is training
-            assert process.poll() is None
-            time.sleep(0.005)
-        time.sleep(0.3 * chance.random())
-        assert process.poll() is None, "the training ended before it could be killed"
-        process.kill()
-        process.wait()
-        check_readable(run)
-        assert not run.is_finished()
-        lengths.append(len(run.read_history()))
-    assert sorted(lengths) == lengths  # nothing that had a checkpoint was lost
-    assert lengths[0] < lengths[-1]
-    assert subprocess.run(command, check=False).returncode == 0
-    getd.train(kb, out=tmp_path / "whole", config=config(epochs=60, ema=0.9, patience=1000))
-    assert same(weights(run.path), weights(tmp_path / "whole"))
-    assert [line["epoch"] for line in run.read_history()] == list(range(1, 61))
-
-
-def check_readable(run: RunFolder) -> None:
-    """Every file of a run that was killed can be read."""
-    if not run.path.exists():
-        return
-    run.read_config()
-    run.read_knowledge_base()
-    run.read_history()
-    if run.checkpoint.exists():
-        load_file(run.checkpoint)
-    for path in run.path.glob("*.json"):
-        json.loads(path.read_text())
-    if run.is_finished():
-        run.read_weights()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -28,7 +28,7 @@ def calibrate(
     run
         The folder that training left.
     """
-    from getd.prediction.run import open_run
+    from getd.cli.opening import open_run
 
     if sample is not None and sample < 1:
         raise ConfigError(f"expected --sample of 1 or more, found {sample}")

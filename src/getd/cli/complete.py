@@ -30,10 +30,10 @@ def complete(
     run
         The folder that training left.
     """
+    from getd.cli.opening import open_run
     from getd.prediction.completing import Completing
     from getd.prediction.completing import complete as write_facts
     from getd.prediction.question import find_relation
-    from getd.prediction.run import open_run
 
     if top < 1:
         raise ConfigError(f"expected --top of 1 or more, found {top}")

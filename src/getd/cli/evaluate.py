@@ -34,7 +34,7 @@ def evaluate(
     run
         The folder that training left.
     """
-    from getd.prediction.run import open_run
+    from getd.cli.opening import open_run
 
     found = open_run(run, memory).evaluate(split, ties=ties, sample=sample).as_dict()
     if json:

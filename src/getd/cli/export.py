@@ -27,8 +27,8 @@ def export(
     run
         The folder that training left.
     """
+    from getd.cli.opening import open_run
     from getd.prediction.exporting import export as write
-    from getd.prediction.run import open_run
 
     opened = open_run(run)
     if to == "onnx" and opened.folder.has_memory():

@@ -32,7 +32,7 @@ def extend(
     facts
         A file of facts, in any form that they are read from.
     """
-    from getd.prediction.run import open_run
+    from getd.cli.opening import open_run
     from getd.training.extend import extend as extend_run
 
     with counting_progress("fitting new entities") as progress:

@@ -42,9 +42,9 @@ def predict(
     question
         The relation and its entities, '?' for what is asked.
     """
+    from getd.cli.opening import open_run
     from getd.prediction.question import parse_question
     from getd.prediction.questions import read_questions
-    from getd.prediction.run import open_run
 
     if (questions is None) == (not question):
         raise ConfigError("ask one question, or name a file with --questions")

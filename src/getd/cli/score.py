@@ -37,8 +37,8 @@ def score(
     facts
         A file of facts, in any form that they are read from.
     """
+    from getd.cli.opening import open_run
     from getd.prediction.questions import read_facts
-    from getd.prediction.run import open_run
 
     if (facts is None) == (suspicious is None):
         raise ConfigError("name a file of facts, or ask for --suspicious N")

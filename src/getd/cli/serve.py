@@ -44,7 +44,7 @@ def serve(
         from getd.serving.protocol import Impatient
     except ImportError:
         raise ConfigError("serving needs FastAPI and uvicorn: pip install 'getd[serve]'") from None
-    from getd.prediction.run import open_run
+    from getd.cli.opening import open_run
 
     token = os.environ.get("GETD_TOKEN") if token is None else token
     for name, value, low, high in (("--port", port, 1, 65535), ("--timeout", timeout, 0.1, 86400)):

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from getd.cli.flags import Json, Reading
 from getd.cli.show import download_progress, print_json, print_notices, print_table, training_progress
-from getd.errors import ConfigError
+from getd.errors import ConfigError, RunInUse
 
 if TYPE_CHECKING:
     from getd.facts.knowledge_base import KnowledgeBase
@@ -62,10 +62,9 @@ def train(
     else:
         raise ConfigError("no data: name it after train, or as data = … in the config")
     print_notices(kb.notices)
-    if resume and out and RunFolder(out).exists():
-        checked["training"] |= {"epochs": RunFolder(out).read_config()["training"]["epochs"]} | tables.get(
-            "training", {}
-        )
+    if resume and out and RunFolder(out).exists() and "epochs" not in tables.get("training", {}):
+        epochs = RunFolder(out).read_config().get("training", {}).get("epochs")
+        checked["training"]["epochs"] = epochs if isinstance(epochs, int) else checked["training"]["epochs"]
     with training_progress(quiet, checked["training"]["epochs"]) as watch:
         run = train_model(kb, model, out, config=tables, resume=resume, overwrite=overwrite, watch=watch)
     show_training(run, kb, json)
@@ -73,7 +72,7 @@ def train(
 
 def show_training(run: Run, kb: KnowledgeBase, json: bool) -> None:
     """What came of a training."""
-    report = run.folder.read_json("report.json") if "test" in kb.splits else None
+    report = run.folder.read_report() if "test" in kb.splits else None
     curves = draw_curves(run)
     print_notices(run.notices)
     if json:
@@ -109,4 +108,7 @@ def draw_curves(run: Run) -> Path | None:
     except ImportError:
         print_notices(["learning curves are drawn with matplotlib: pip install 'getd[plots]'"])
         return None
-    return draw(run.folder)
+    try:
+        return draw(run.folder)
+    except RunInUse:  # another process goes on with the run already, and will draw them
+        return None

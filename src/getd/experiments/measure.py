@@ -168,7 +168,7 @@ def _train_on_valid(
     merged, models = valid_in_train(kb), []
     for seed, run in zip(seeds, runs, strict=True):
         point = Point(f"{base.name}+valid", seed, base.tables)
-        epochs = run.folder.read_json("report.json")["best_epoch"]
+        epochs = run.folder.read_report().get("best_epoch")
         if epochs is None:
             raise RunError(f"{run.path} was not validated: how long to train is not known")
         models.append(_train(point, merged, place, watching, epochs=epochs, patience=0).bare_model)

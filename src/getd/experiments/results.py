@@ -66,7 +66,7 @@ def _chosen_on(result: Mapping[str, Any]) -> str:
 
 def describe_training(run: Run) -> dict[str, Any]:
     """What a training did, and what its report on test says."""
-    history, config, report = run.folder.read_history(), run.folder.read_config(), run.folder.read_json("report.json")
+    history, config, report = run.folder.read_history(), run.folder.read_config(), run.folder.read_report()
     return {
         **describe(config, report),
         "epochs": len(history),

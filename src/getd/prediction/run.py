@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
 from importlib.util import find_spec
-from math import prod
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch.overrides import TorchFunctionMode
-
-from getd.errors import ConfigError, RunError
+from getd.errors import RunError
 from getd.evaluation.calibration import Calibration, calibrate, calibration_facts, reliability
 from getd.evaluation.protocol import Choice, filter_splits, known_for_choosing
 from getd.evaluation.remembering import choose_weights
@@ -25,31 +21,32 @@ from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.known import KnownAnswers
 from getd.facts.split import SPLITS
 from getd.models.base import ScoringModel
-from getd.models.memory import Memory, MemoryWeights, Remembering
-from getd.models.registry import make_model, model_settings
+from getd.models.memory import Memory, Remembering
 from getd.prediction.answers import Answer, Answerer
 from getd.prediction.joint import answer_jointly
 from getd.prediction.question import Names, Question, fill_question, parse_question
 from getd.prediction.rating import Rating, rate, suspicious
 from getd.prediction.reasons import Reasons, Why
+from getd.prediction.stored import model_fingerprint, read_calibration, read_memory, read_model
+from getd.runs.fingerprint import weights_fingerprint
 from getd.runs.folder import RunFolder
-from getd.runs.sizes import sizes
-from getd.settings import build
-
-MAKERS = (torch.randn, torch.empty, torch.zeros, torch.ones)  # what models are made of
-SMALL = 2**16  # numbers that anything may have
-CHOSEN_LATER = ("memory.json", "calibration.json")  # what a run may be given when it is trained
+from getd.runs.lock import owned
 
 
 class Run:
     """A run that was opened: its model and its knowledge base."""
 
     def __init__(
-        self, folder: RunFolder, kb: KnowledgeBase, model: ScoringModel, calibration: Calibration | None = None
+        self,
+        folder: RunFolder,
+        kb: KnowledgeBase,
+        model: ScoringModel,
+        calibration: Calibration | None = None,
+        notices: Sequence[str] = (),
     ) -> None:
         self.folder, self.kb, self.model = folder, kb, model
         self.calibration = calibration or Calibration()
-        self.notices: tuple[str, ...] = ()  # what a person should know of the training that it comes from
+        self.notices = tuple(notices)  # what a user should be told about the run
 
     @property
     def bare_model(self) -> ScoringModel:
@@ -101,14 +98,23 @@ class Run:
         ``sample``: fit on so many facts of validation, drawn at random, instead of all.
         """
         memory = Memory.from_facts(self.kb.split("train"), self.kb.n_entities)
-        chosen = choose_weights(self.bare_model, memory, self.kb, sample)
-        self.model = Remembering(self.bare_model, memory, chosen)
-        mrr = validation_mrr(self.model, self.kb.split("valid"), known_for_choosing(self.kb), sample=sample)
-        weights = {name: values.model_dump() for name, values in chosen.items()}
-        self.folder.forget("calibration.json")  # that of the model without it
-        about = {"valid_mrr": mrr, "sample": sample, "filter": filter_splits(self.kb, "valid")}
-        self.folder.write_json("memory.json", {"weights": weights, **about})
-        self.calibrate(sample)
+        with owned(self.path):
+            chosen = choose_weights(self.bare_model, memory, self.kb, sample)
+            model = Remembering(self.bare_model, memory, chosen)
+            mrr = validation_mrr(model, self.kb.split("valid"), known_for_choosing(self.kb), sample=sample)
+            weights = {name: values.model_dump() for name, values in chosen.items()}
+            remembered = {
+                "weights": weights,
+                "valid_mrr": mrr,
+                "sample": sample,
+                "filter": filter_splits(self.kb, "valid"),
+                "fitted_to": weights_fingerprint(self.bare_model.state_dict()),
+            }
+            calibration, calibrated = self._calibrated(model, sample)
+
+            self.folder.write_json_files({"memory.json": remembered, "calibration.json": calibrated})
+            self.model, self.calibration, self.notices = model, calibration, ()
+            self._draw_reliability()
         return mrr
 
     def calibrate(self, sample: int | None = None) -> Calibration:
@@ -116,16 +122,26 @@ class Run:
 
         ``sample``: fit on so many facts of validation at most, drawn at random.
         """
-        self.calibration = calibrate(self.model, self.kb, sample)
-        facts, known = calibration_facts(self.model, self.kb, sample), known_for_choosing(self.kb)
-        before, after = reliability(self.model, facts, known, [Calibration(), self.calibration])
-        found = {"before": before.as_dict(), "after": after.as_dict(), "sample": sample}
-        self.folder.write_json("calibration.json", {**self.calibration.model_dump(), "valid": found})
+        with owned(self.path):
+            calibration, calibrated = self._calibrated(self.model, sample)
+            self.folder.write_json("calibration.json", calibrated)
+            self.calibration, self.notices = calibration, ()
+            self._draw_reliability()
+        return calibration
+
+    def _calibrated(self, model: ScoringModel, sample: int | None) -> tuple[Calibration, dict[str, Any]]:
+        """The calibration of a model, and the file that keeps it."""
+        calibration = calibrate(model, self.kb, sample)
+        facts, known = calibration_facts(model, self.kb, sample), known_for_choosing(self.kb)
+        before, after = reliability(model, facts, known, [Calibration(), calibration])
+        measured = {"before": before.as_dict(), "after": after.as_dict(), "sample": sample}
+        return calibration, {**calibration.model_dump(), "valid": measured, "fitted_to": model_fingerprint(model)}
+
+    def _draw_reliability(self) -> None:
         if find_spec("matplotlib"):
             from getd.prediction.reliability import draw
 
             draw(self.folder)
-        return self.calibration
 
     def fingerprint(self) -> str:
         """What tells the run from any other: its weights, names, facts, memory and calibration."""
@@ -202,99 +218,31 @@ class Run:
 
 def open_run(path: str | Path, memory: bool = True) -> Run:
     """Open the folder that training left, with its memory, if it has one."""
-    folder = RunFolder(Path(path))
-    kb, config = folder.read_knowledge_base(), folder.read_config()
-    counted = _checked_sizes(folder, kb)
-    if not isinstance(config.get("model"), dict) or "name" not in config["model"]:
-        raise RunError(f"{folder.path / 'config.toml'}: expected a table [model] with a name, found none")
-    shapes = folder.read_shapes()
-    try:
-        with _Bounded(max(map(prod, shapes.values()), default=0)):
-            model = build_model(config["model"], counted)
-    except (TypeError, ValueError, RuntimeError, IndexError, OverflowError) as error:
-        raise RunError(f"{folder.path}: its settings and sizes make no model ({str(error).splitlines()[0]})") from None
-    _check_shapes(folder, model, shapes)
-    weights, wanted = folder.read_weights(), model.state_dict()
-    for name, tensor in weights.items():
-        if tensor.dtype != wanted[name].dtype:
-            told = f"expected {name} of {wanted[name].dtype}, found {tensor.dtype}".replace("torch.", "")
-            raise RunError(f"{folder.path / 'weights.safetensors'}: {told}")
-    if not all(bool(torch.isfinite(tensor).all()) for tensor in weights.values()):
-        raise RunError(f"{folder.path / 'weights.safetensors'}: expected finite weights, found NaN or infinity")
-    fill(model, weights, folder.path / "weights.safetensors")
+    run = open_bare_run(Path(path))
+    folder, kb, model, notices = run.folder, run.kb, run.model, []
+    weights = folder.read_fingerprint() or weights_fingerprint(model.state_dict())
+
     if memory and folder.has_memory():
-        model = Remembering(model, Memory.from_facts(kb.split("train"), kb.n_entities), _memory_weights(folder))
-    model.eval()
-    return Run(folder, kb, model, _calibration(folder) if memory or not folder.has_memory() else None)
+        chosen = read_memory(folder, weights)
+        if chosen is None:
+            notices.append(_other_model(folder, "memory.json", "remember"))
+        else:
+            model = Remembering(model, Memory.from_facts(kb.split("train"), kb.n_entities), chosen).eval()
+
+    calibration = None
+    if folder.is_calibrated():
+        calibration = read_calibration(folder, model_fingerprint(model, weights))
+        if calibration is None and (memory or not folder.has_memory()):
+            notices.append(_other_model(folder, "calibration.json", "calibrate"))
+    return Run(folder, kb, model, calibration, notices)
 
 
-class _Bounded(TorchFunctionMode):
-    """Nothing is made that is larger than the largest tensor in the file of weights, whatever the settings say."""
-
-    def __init__(self, most: int) -> None:
-        super().__init__()
-        self._most = most
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        shape = args if not args or isinstance(args[0], int) else args[0]
-        if func in MAKERS and prod(shape) > max(self._most, SMALL):
-            raise ValueError(f"a tensor of shape {list(shape)}, larger than any of its weights")
-        return func(*args, **(kwargs or {}))
+def open_bare_run(path: Path) -> Run:
+    """The run without what was fitted to its model: no memory, no calibration."""
+    folder = RunFolder(path)
+    kb = folder.read_knowledge_base()
+    return Run(folder, kb, read_model(folder, kb))
 
 
-def _checked_sizes(folder: RunFolder, kb: KnowledgeBase) -> dict[str, Any]:
-    """What ``model.json`` says, if it is what the names and the facts say."""
-    found, place = folder.read_json("model.json"), folder.path / "model.json"
-    if not isinstance(found, dict):
-        raise RunError(f"{place}: expected sizes, found another thing")
-    for key, size in sizes(kb).items():
-        if found.get(key) != size:
-            told, other = (key, "others") if key == "roles" else (f"{key} = {size}", found.get(key))
-            raise RunError(f"{place}: expected {told}, as the names and facts say, found {other}")
-    return found
-
-
-def _check_shapes(folder: RunFolder, model: ScoringModel, found: Mapping[str, list[int]]) -> None:
-    """Refuse a file of weights that are not the model's, before they are read."""
-    wanted = {name: list(tensor.shape) for name, tensor in model.state_dict().items()}
-    for name in {**wanted, **found}:
-        if wanted.get(name) != found.get(name):
-            told = f"expected {name} of shape {wanted.get(name)}, found {found.get(name)}"
-            raise RunError(f"{folder.path / 'weights.safetensors'}: {told}".replace("None", "none"))
-
-
-def _calibration(folder: RunFolder) -> Calibration:
-    if not folder.is_calibrated():
-        return Calibration()
-    try:
-        kept = folder.read_json("calibration.json")
-        return build(Calibration, {key: kept[key] for key in ("temperature", "confidence")})
-    except (ConfigError, KeyError, TypeError, ValueError, AttributeError):
-        raise RunError(f"{folder.path / 'calibration.json'}: expected a calibration, found another thing") from None
-
-
-def _memory_weights(folder: RunFolder) -> dict[str, MemoryWeights]:
-    try:
-        weights = folder.read_json("memory.json")["weights"]
-        return {name: build(MemoryWeights, values) for name, values in weights.items()}
-    except (ConfigError, KeyError, TypeError, ValueError, AttributeError):
-        raise RunError(f"{folder.path / 'memory.json'}: expected the weights of a memory, found others") from None
-
-
-def fill(model: ScoringModel, weights: Mapping[str, torch.Tensor], path: Path) -> None:
-    """Give a model the weights of a file; weights of another model are refused."""
-    try:
-        model.load_state_dict(weights)
-    except RuntimeError as error:
-        wrong = " ".join(str(error).split()[:24])
-        raise RunError(f"{path}: expected the weights of this model, found others ({wrong} …)") from None
-
-
-def build_model(
-    values: Mapping[str, Any], counted: Mapping[str, Any], generator: torch.Generator | None = None
-) -> ScoringModel:
-    """A model from the ``[model]`` table of a config and from its sizes."""
-    name = values["name"]
-    settings = model_settings(name, {key: value for key, value in values.items() if key != "name"})
-    counts = counted["n_entities"], counted["n_relations"], counted["arities"]
-    return make_model(name, settings, *counts, generator, counted.get("roles"))
+def _other_model(folder: RunFolder, name: str, command: str) -> str:
+    return f"{folder.path / name} was fitted to another model and is not used; getd {command} {folder.path} fits it"

@@ -3,7 +3,7 @@
 ``config.toml · model.json · weights.safetensors · entities.txt · relations.txt · roles.json · facts.parquet ·
 history.jsonl · report.json · environment.json · checkpoint/``; ``memory.json`` where it was given a memory, and
 ``calibration.json`` where it has a validation split. Every file is written to a temporary name and renamed; only the
-history is appended to.
+history is appended to. Whatever is read is checked: a file of another shape is one line that names it.
 """
 
 from __future__ import annotations
@@ -12,28 +12,30 @@ import json
 import os
 import platform
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-import polars as pl
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from getd.errors import FactError, RunError
+from getd.errors import ConfigError, FactError, RunError, WriteError
 from getd.facts.encode import Duplicates
-from getd.facts.facts import Facts
-from getd.facts.files import atomic_path
+from getd.facts.files import atomic_path, sync
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.relation import Relation
 from getd.facts.vocabulary import Vocabulary
+from getd.runs.facts_file import read_facts, write_facts
+from getd.runs.fingerprint import facts_fingerprint, weights_fingerprint
+from getd.runs.lock import is_left_over
+from getd.runs.records import HistoryLine, Record, ReportRecord, RolesRecord, check_record, parse_json
 from getd.settings import read_toml, to_toml
 
-MOST_PACKED = 16  # distinct facts in a byte of their file: there are fewer, however well it is packed
+TABLES = ("model", "training", "memory", "published")  # of a config
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,12 @@ class RunFolder:
         """Whether there is a run here, finished or not."""
         return (self.path / "config.toml").exists()
 
+    def is_free(self) -> bool:
+        """Whether a run may be begun here: there is nothing, or a folder without content."""
+        if not self.path.is_dir():
+            return not self.path.exists()
+        return all(is_left_over(child.name) for child in self.path.iterdir())
+
     def is_finished(self) -> bool:
         """Whether its weights are there."""
         return (self.path / "weights.safetensors").exists()
@@ -65,32 +73,47 @@ class RunFolder:
 
     def write_config(self, config: Mapping[str, Any]) -> None:
         """Settings in full, as ``getd train --config`` reads them."""
-        self._write("config.toml", to_toml(config))
+        self._write({"config.toml": to_toml(config)})
 
     def read_config(self) -> dict[str, Any]:
-        """The settings of the run."""
-        return read_toml(self._existing("config.toml"))
+        """The settings of the run: at least a table ``model`` with a name."""
+        path = self._existing("config.toml")
+        try:
+            config = read_toml(path)
+        except (ConfigError, RecursionError) as error:
+            raise RunError(str(error) if isinstance(error, ConfigError) else f"{path}: nested too deeply") from None
+        for name in TABLES:
+            if not isinstance(config.get(name, {}), dict):
+                raise RunError(f"{path}: expected a table [{name}], found a single value")
+        if not isinstance(config.get("model", {}).get("name"), str):
+            raise RunError(f"{path}: expected a table [model] with a name, found none")
+        return config
 
     def write_json(self, name: str, value: Any) -> None:
         """A JSON file."""
-        self._write(name, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+        self.write_json_files({name: value})
 
-    def read_json(self, name: str) -> Any:
-        """What a JSON file holds."""
-        path = self._existing(name)
-        try:
-            return json.loads(path.read_text(encoding="utf-8"))
-        except (ValueError, RecursionError) as error:
-            raise RunError(f"{path}: expected JSON, found a broken file ({error})") from None
+    def write_json_files(self, files: Mapping[str, Any]) -> None:
+        """JSON files by name: all of them, or, where the disk is full, none."""
+        self._write({name: json.dumps(value, indent=2, ensure_ascii=False) + "\n" for name, value in files.items()})
 
-    def forget(self, name: str) -> None:
-        """Remove a file that is not true any more."""
-        (self.path / name).unlink(missing_ok=True)
+    def read_json(self, name: str) -> dict[str, Any]:
+        """What a JSON file holds: an object."""
+        value = self._read_json(name)
+        check_record(Record, value, self.path / name)
+        return dict(value)
+
+    def read_report(self) -> dict[str, Any]:
+        """How the finished model did on test."""
+        value = self._read_json("report.json")
+        check_record(ReportRecord, value, self.path / "report.json")
+        return dict(value)
 
     def write_weights(self, weights: Mapping[str, Tensor]) -> None:
-        """The weights of the model."""
+        """The weights of the model, and what tells them from others."""
+        plain = {name: tensor.contiguous().cpu() for name, tensor in weights.items()}
         with atomic_path(self.path / "weights.safetensors") as temporary:
-            save_file({name: tensor.contiguous().cpu() for name, tensor in weights.items()}, temporary)
+            save_file(plain, temporary, {"fingerprint": weights_fingerprint(plain)})
 
     def read_weights(self) -> dict[str, Tensor]:
         """The weights of the model."""
@@ -98,7 +121,7 @@ class RunFolder:
         try:
             return load_file(path)
         except Exception as error:
-            raise RunError(f"{path}: expected weights, found a broken file ({error})") from None
+            raise _no_weights(path, error) from None
 
     def read_shapes(self) -> dict[str, list[int]]:
         """The names and shapes of the weights, from the head of their file alone."""
@@ -107,7 +130,16 @@ class RunFolder:
             with safe_open(path, framework="pt") as file:
                 return {name: list(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
         except Exception as error:
-            raise RunError(f"{path}: expected weights, found a broken file ({error})") from None
+            raise _no_weights(path, error) from None
+
+    def read_fingerprint(self) -> str | None:
+        """What tells the weights from others, from the head of their file; None: a run from before it was kept."""
+        path = self._existing("weights.safetensors")
+        try:
+            with safe_open(path, framework="pt") as file:
+                return (file.metadata() or {}).get("fingerprint")
+        except Exception as error:
+            raise _no_weights(path, error) from None
 
     def write_knowledge_base(self, kb: KnowledgeBase) -> None:
         """Names, relations with their roles, and all facts with their split."""
@@ -116,16 +148,9 @@ class RunFolder:
         roles = {
             label: {"name": r.name, "roles": r.roles} for label, r in zip(kb.relations, kb.signatures, strict=True)
         }
-        self.write_json("roles.json", {"data": kb.name, "relations": roles})
-        parts = [
-            pl.DataFrame(
-                {"split": [split] * len(facts), "relation": facts.relation, "entities": facts.entities.tolist()}
-            )
-            for split, blocks in kb.splits.items()
-            for facts in blocks.values()
-        ]
-        with atomic_path(self.path / "facts.parquet") as temporary:
-            pl.concat(parts).write_parquet(temporary)
+        described = {"data": kb.name, "fingerprint": facts_fingerprint(kb), "relations": roles}
+        self.write_json("roles.json", described)
+        write_facts(self.path / "facts.parquet", kb)
 
     def read_knowledge_base(self) -> KnowledgeBase:
         """What :meth:`write_knowledge_base` wrote."""
@@ -133,71 +158,83 @@ class RunFolder:
             entities, relations = (Vocabulary.open(self._existing(f"{what}.txt")) for what in ("entities", "relations"))
         except FactError as error:
             raise RunError(str(error)) from None
-        name, signatures = self._signatures(relations)
-        path = self._existing("facts.parquet")
-        try:
-            rows = pl.scan_parquet(path).select(pl.len()).collect().item()
-            if rows > MOST_PACKED * path.stat().st_size:
-                raise RunError(f"{path}: expected distinct facts, found {rows:,} in {path.stat().st_size:,} bytes")
-            table = pl.read_parquet(path).select(
-                pl.col("split").cast(pl.String),
-                pl.col("relation").cast(pl.Int64),
-                pl.col("entities").cast(pl.List(pl.Int64)),
-            )
-        except pl.exceptions.PolarsError as error:
-            reason = str(error).split("\n")[0]
-            raise RunError(f"{path}: expected facts, found a broken file ({reason})") from None
-        _check_facts(path, table, signatures, len(entities))
-        splits: dict[str, dict[int, Facts]] = {}
-        table = table.with_columns(pl.col("entities").list.len().alias("arity"))
-        for (split, arity), block in table.partition_by("split", "arity", as_dict=True, maintain_order=True).items():
-            rows = block["entities"].explode(empty_as_null=False).to_numpy().reshape(len(block), int(arity))
-            splits.setdefault(str(split), {})[int(arity)] = Facts(block["relation"].to_numpy(), rows)
+        described = self.read_roles()
+        signatures = self._signatures(described, relations)
+        splits = read_facts(self._existing("facts.parquet"), signatures, len(entities))
         return KnowledgeBase(
-            name=name,
+            name=described.data,
             entities=entities,
             relations=relations,
             signatures=signatures,
-            splits=MappingProxyType({split: MappingProxyType(dict(sorted(b.items()))) for split, b in splits.items()}),
+            splits=splits,
             duplicates=MappingProxyType({split: Duplicates() for split in splits}),
         )
 
-    def _signatures(self, relations: Vocabulary) -> tuple[str, tuple[Relation, ...]]:
+    def read_roles(self) -> RolesRecord:
         """The name of the data, and the relations with their roles."""
-        roles = self.read_json("roles.json")
-        try:
-            found = [roles["relations"][label] for label in relations]
-            signatures = tuple(Relation(str(each["name"]), tuple(map(str, each["roles"]))) for each in found)
-            name = str(roles["data"])
-        except (KeyError, TypeError):
-            raise RunError(f"{self.path / 'roles.json'}: expected the roles of all relations, found others") from None
+        path = self.path / "roles.json"
+        described = check_record(RolesRecord, self._read_json("roles.json"), path)
+        name = described.data
         if not name or name in (".", "..") or set(name) & set("/\\\0"):
-            raise RunError(f"{self.path / 'roles.json'}: expected the name of a data set, found {name!r}")
-        return name, signatures
+            raise RunError(f"{path}: expected the name of a data set, found {name!r}")
+        return described
+
+    def _signatures(self, described: RolesRecord, relations: Vocabulary) -> tuple[Relation, ...]:
+        """The relations with their roles, in the order of their numbers."""
+        if any(label not in described.relations for label in relations):
+            raise RunError(f"{self.path / 'roles.json'}: expected the roles of all relations, found others")
+        records = [described.relations[label] for label in relations]
+        return tuple(Relation(record.name, tuple(record.roles)) for record in records)
 
     def append_history(self, line: Mapping[str, Any]) -> None:
         """Add a line to the history; it is on disk when this returns."""
-        with (self.path / "history.jsonl").open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+        path = self.path / "history.jsonl"
+        try:
+            with path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise WriteError(f"cannot write {path}: {error.strerror}") from None
 
     def read_history(self) -> list[dict[str, Any]]:
-        """The epochs so far; a last line that was cut off is dropped."""
+        """The epochs so far, one after the other; a last line that was cut off is dropped."""
         path = self.path / "history.jsonl"
         if not path.exists():
             return []
         *lines, _ = path.read_text(encoding="utf-8", errors="replace").split("\n")
-        return [json.loads(line) for line in lines]
+        history = []
+        for number, text in enumerate(lines, start=1):
+            line = parse_json(text, f"{path}:{number}")
+            epoch = check_record(HistoryLine, line, f"{path}:{number}").epoch
+            if epoch != number:
+                raise RunError(f"{path}:{number}: expected epoch {number}, found epoch {epoch}")
+            history.append(line)
+        return history
 
     def cut_history(self, last_epoch: int) -> None:
-        """Forget what came after an epoch."""
-        kept = [line for line in self.read_history() if line["epoch"] <= last_epoch]
-        self._write("history.jsonl", "".join(json.dumps(line) + "\n" for line in kept))
+        """Forget what came after an epoch; all before it must be there."""
+        kept = self.read_history()[:last_epoch]
+        if len(kept) < last_epoch:
+            path = self.path / "history.jsonl"
+            raise RunError(f"{path}: expected the {last_epoch} epochs before the checkpoint, found {len(kept)}")
+        self._write({"history.jsonl": "".join(json.dumps(line) + "\n" for line in kept)})
 
-    def _write(self, name: str, text: str) -> None:
-        with atomic_path(self.path / name) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+    def _write(self, files: Mapping[str, str]) -> None:
+        """Text files by name; they get their names when all are on the disk."""
+        with ExitStack() as stack:
+            for name, text in files.items():
+                temporary = stack.enter_context(atomic_path(self.path / name))
+                temporary.write_text(text, encoding="utf-8")
+                sync(temporary)
+
+    def _read_json(self, name: str) -> Any:
+        path = self._existing(name)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise RunError(f"{path}: expected UTF-8, found another byte at offset {error.start}") from None
+        return parse_json(text, path)
 
     def _existing(self, name: str) -> Path:
         if not (self.path / name).is_file():
@@ -208,19 +245,8 @@ class RunFolder:
         return self.path / name
 
 
-def _check_facts(path: Path, table: pl.DataFrame, signatures: tuple[Relation, ...], n_entities: int) -> None:
-    """Refuse facts of names that there are not."""
-    fits = not any(table[name].has_nulls() for name in table.columns)
-    fits = fits and set(table["split"].unique()) <= {"train", "valid", "test"}
-    if fits:
-        relation, arity = table["relation"].to_numpy(), np.array([0, *(found.arity for found in signatures)])
-        entities = table["entities"].explode(empty_as_null=False).to_numpy()
-        fits = bool(
-            ((relation >= 0) & (relation < len(signatures))).all() and ((entities >= 0) & (entities < n_entities)).all()
-        )
-        fits = fits and bool((arity[relation + 1] == table["entities"].list.len().to_numpy()).all())
-    if not fits:
-        raise RunError(f"{path}: expected facts of the names of this run, found others")
+def _no_weights(path: Path, error: Exception) -> RunError:
+    return RunError(f"{path}: expected weights, found a broken file ({error})")
 
 
 def environment() -> dict[str, Any]:

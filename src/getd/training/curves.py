@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from getd.facts.files import atomic_path
 from getd.runs.folder import RunFolder
+from getd.runs.lock import owned
 
 
 def draw(folder: RunFolder) -> Path | None:
@@ -36,6 +37,6 @@ def draw(folder: RunFolder) -> Path | None:
         right.plot([best["epoch"]], [best["valid_mrr"]], "o", color="tab:orange")
         right.set_ylabel("validation MRR", color="tab:orange")
     axis.set_title(folder.path.name)
-    with atomic_path(folder.path / "curves.svg") as temporary:
+    with owned(folder.path), atomic_path(folder.path / "curves.svg") as temporary:
         figure.savefig(temporary, format="svg")
     return folder.path / "curves.svg"

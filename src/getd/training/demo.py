@@ -28,7 +28,7 @@ _SHOWN = (("plays for", 1), ("transfer", 2), ("award", 0), ("fixture", 2), ("bor
 def train_demo(out: Path, watch: Watch | None = None) -> Run:
     """Train a small GETD on the demo; a run of the demo that is there is replaced, any other refused."""
     folder = RunFolder(out)
-    if folder.exists() and (data := folder.read_json("roles.json")["data"]) != "demo":
+    if folder.exists() and (data := folder.read_roles().data) != "demo":
         raise RunError(f"{out} holds a run on {data}; choose another place for the demo")
     return train(load("demo"), out=out, config=DEMO_CONFIG, overwrite=True, watch=watch or Watch())
 

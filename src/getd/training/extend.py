@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from getd.errors import RunError
+from getd.evaluation.calibration import Calibration
 from getd.facts.facts import Facts, Ids, count, join
 from getd.facts.files import atomic_path
 from getd.facts.knowledge_base import KnowledgeBase
@@ -29,9 +30,12 @@ from getd.facts.known import KnownAnswers
 from getd.facts.read import Format
 from getd.facts.vocabulary import Vocabulary
 from getd.models.base import ScoringModel
+from getd.models.memory import Remembering
 from getd.prediction.answers import is_known
 from getd.prediction.questions import read_named_facts
-from getd.prediction.run import Run, build_model, open_run
+from getd.prediction.run import Run, open_run
+from getd.prediction.stored import build_model, model_fingerprint
+from getd.runs.fingerprint import weights_fingerprint
 from getd.runs.folder import RunFolder
 from getd.runs.sizes import sizes
 from getd.training.loss import softmax_loss
@@ -43,7 +47,6 @@ PRIOR = 0.005  # λ
 AT_ONCE = 256  # facts in a step
 ROOM = 2**24  # scores held at a time
 SMOOTHING = 0.1  # of the labels, so that scores stay in the range of those that were learnt
-KEPT = ("memory.json", "calibration.json")
 
 
 def extend(
@@ -211,8 +214,8 @@ def _means(table: Tensor, kb: KnowledgeBase, new: Ids) -> Tensor:
 
 
 def _write(run: Run, folder: RunFolder, kb: KnowledgeBase, model: ScoringModel, about: Mapping[str, int]) -> None:
-    with atomic_path(folder.path) as temporary:
-        temporary.mkdir(parents=True)
+    with atomic_path(folder.path, replace=False) as temporary:
+        temporary.mkdir()
         new = RunFolder(temporary)
         new.write_config(run.folder.read_config())
         new.write_json("model.json", sizes(kb))
@@ -220,6 +223,16 @@ def _write(run: Run, folder: RunFolder, kb: KnowledgeBase, model: ScoringModel, 
         new.write_json("extended.json", {"from": str(run.path), **about})
         new.write_knowledge_base(kb)
         new.write_weights(model.state_dict())
-        for name in KEPT:
-            if (run.path / name).exists():
-                new.write_json(name, run.folder.read_json(name))
+        _keep_fitted(run, new, model)
+
+
+def _keep_fitted(run: Run, new: RunFolder, model: ScoringModel) -> None:
+    """The memory and the calibration of a run, where it uses them: what was learnt stays, so they fit as before."""
+    larger = model
+    if isinstance(run.model, Remembering):
+        larger = Remembering(model, run.model.memory, run.model.weights)
+        remembered = run.folder.read_json("memory.json")
+        new.write_json("memory.json", {**remembered, "fitted_to": weights_fingerprint(model.state_dict())})
+    if run.calibration != Calibration():
+        calibrated = run.folder.read_json("calibration.json")
+        new.write_json("calibration.json", {**calibrated, "fitted_to": model_fingerprint(larger)})

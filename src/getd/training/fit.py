@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
+from math import inf
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import torch
 
-from getd.errors import ConfigError, RunError, nearest
+from getd.errors import ConfigError, RunError, WriteError, nearest
 from getd.evaluation.loss import held_out_loss
 from getd.evaluation.protocol import filter_splits, known_for_choosing
 from getd.evaluation.report import validation_mrr
+from getd.facts.facts import count
 from getd.facts.files import atomic_path
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.models.base import ScoringModel
 from getd.models.registry import model_settings
 from getd.models.settings import TensorModelSettings
-from getd.prediction.run import Run, build_model, open_run
+from getd.prediction.run import Run, open_bare_run
+from getd.prediction.stored import bounded, build_model, check_shapes, checked_sizes
+from getd.runs.fingerprint import facts_fingerprint
 from getd.runs.folder import RunFolder, environment
+from getd.runs.lock import clear_empty, owned
+from getd.runs.records import shown
 from getd.runs.sizes import sizes
 from getd.settings import build
+from getd.training.checkpoint import read_head
 from getd.training.defaults import DEFAULTS
 from getd.training.health import training_notices
 from getd.training.regimes import REGIMES
@@ -68,26 +76,21 @@ def train(
     """
     tables, watch = full_config(config or {}, model, training), watch or Watch()
     folder = RunFolder(Path(out) if out else Path("runs") / f"{kb.name}-{tables['model']['name']}")
-    if folder.exists() and not (resume or overwrite):
-        raise RunError(
-            f"{folder.path} holds a run already; pass --resume to go on with it or --overwrite to start anew"
-        )
-    if folder.path.exists() and not folder.exists() and (not folder.path.is_dir() or any(folder.path.iterdir())):
-        raise RunError(f"{folder.path} is there and is no run; choose another place")
-    if resume and folder.exists():
-        tables = _same_settings(folder, config or {}, model, training)
-        if kb.entities != (before := folder.read_knowledge_base()).entities or kb.relations != before.relations:
-            raise RunError(f"{folder.path} was trained on other data than {kb.name}")
-        folder.write_config(tables)
+    with ExitStack() as owning:
+        if folder.exists():
+            owning.enter_context(owned(folder.path))
+            if not (resume or overwrite):
+                raise _holds_a_run(folder)
+        elif not folder.is_free():
+            raise RunError(f"{folder.path} is there and is no run; choose another place")
+
+        if resume and folder.exists():
+            tables = _resumed(kb, folder, config or {}, model, training)
+        else:
+            _check(kb, tables)
+            _begin(kb, folder, tables)
+            owning.enter_context(owned(folder.path))
         return _finish(kb, folder, tables, watch, ask_test)
-    kb.split("train")
-    if tables["memory"]["use"]:
-        kb.split("valid")
-    _device(build(TrainSettings, tables["training"]))
-    with torch.device("meta"):  # sizes that do not fit are refused before anything is written
-        build_model(tables["model"], sizes(kb))
-    _begin(kb, folder, tables)
-    return _finish(kb, folder, tables, watch, ask_test)
 
 
 def full_config(config: Mapping[str, Any], model: str | None, training: Mapping[str, Any]) -> dict[str, Any]:
@@ -113,23 +116,89 @@ def full_config(config: Mapping[str, Any], model: str | None, training: Mapping[
     }
 
 
+def _check(kb: KnowledgeBase, tables: Mapping[str, Any]) -> None:
+    """Refuse data and settings that cannot be trained, before anything is written."""
+    kb.split("train")
+    if tables["memory"]["use"]:
+        kb.split("valid")
+    _device(build(TrainSettings, tables["training"]))
+    with torch.device("meta"):
+        build_model(tables["model"], sizes(kb))
+
+
 def _begin(kb: KnowledgeBase, folder: RunFolder, tables: Mapping[str, Any]) -> None:
-    """The files that are there before the first epoch, all at once."""
-    with atomic_path(folder.path) as temporary:
-        temporary.mkdir()
-        new = RunFolder(temporary)
-        new.write_config(tables)
-        new.write_json("model.json", sizes(kb))
-        new.write_json("environment.json", environment() | {"validation_filter": filter_splits(kb, "valid")})
-        new.write_knowledge_base(kb)
-        (temporary / "checkpoint").mkdir()
+    """The files that are there before the first epoch, all at once; a run that is there is replaced by them."""
+    is_replaced = folder.exists()
+    if not is_replaced and folder.path.exists():
+        clear_empty(folder.path)
+    try:
+        with atomic_path(folder.path, replace=is_replaced) as temporary:
+            temporary.mkdir()
+            new = RunFolder(temporary)
+            new.write_config(tables)
+            new.write_json("model.json", sizes(kb))
+            new.write_json("environment.json", environment() | {"validation_filter": filter_splits(kb, "valid")})
+            new.write_knowledge_base(kb)
+            (temporary / "checkpoint").mkdir()
+    except WriteError:
+        if is_replaced or not folder.exists():
+            raise
+        with owned(folder.path):  # another process began one just now
+            raise _holds_a_run(folder) from None
+
+
+def _holds_a_run(folder: RunFolder) -> RunError:
+    return RunError(f"{folder.path} holds a run already; pass --resume to go on with it or --overwrite to start anew")
+
+
+def _resumed(
+    kb: KnowledgeBase, folder: RunFolder, config: Mapping[str, Any], model: str | None, training: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The settings of a run that goes on, on the same facts, from a checkpoint that fits."""
+    tables = _same_settings(folder, config, model, training)
+    _check_facts(kb, folder)
+    if folder.checkpoint.exists():
+        _check_checkpoint(folder, tables, checked_sizes(folder, kb))
+    elif folder.is_finished():
+        raise RunError(f"{folder.path} is trained and has no checkpoint to go on from; begin another run")
+    folder.write_config(tables)
+    return tables
+
+
+def _check_facts(kb: KnowledgeBase, folder: RunFolder) -> None:
+    """Refuse other facts than those that the run began with, and facts of the run that are not whole."""
+    before = folder.read_knowledge_base()
+    began, kept = folder.read_roles().fingerprint, facts_fingerprint(before)
+    if began is not None and began != kept:
+        raise RunError(f"{folder.path}: expected the names and facts that the run began with, found others")
+    if facts_fingerprint(kb) == kept:
+        return
+    if kb.entities != before.entities or kb.signatures != before.signatures:
+        raise RunError(f"{folder.path} was trained on other data than {kb.name}")
+    sizes_of = [count(each.splits.get("train", {})) for each in (before, kb)]
+    facts = f"{sizes_of[0]:,} train facts" + (f", found {sizes_of[1]:,}" if sizes_of[0] != sizes_of[1] else "")
+    raise RunError(f"{folder.path} was trained on other facts than {kb.name} has ({facts}); begin another run")
+
+
+def _check_checkpoint(folder: RunFolder, tables: Mapping[str, Any], model_sizes: Mapping[str, Any]) -> None:
+    """Refuse a checkpoint that was written with other settings, before anything large is made."""
+    head = read_head(folder.checkpoint)
+    config = folder.path / "config.toml"
+    settings = json.loads(build(TrainSettings, tables["training"]).model_dump_json())
+    for key, value in settings.items():
+        if key != "epochs" and key in head.settings and head.settings[key] != value:
+            expected = f"training.{key} = {shown(head.settings[key])}, as the checkpoint was written with"
+            raise RunError(f"{config}: expected {expected}, found {shown(value)}")
+    with bounded(folder, inf), torch.device("meta"):
+        model = build_model(tables["model"], model_sizes)
+    check_shapes(folder.checkpoint, model, head.shapes)
 
 
 def _same_settings(
     folder: RunFolder, config: Mapping[str, Any], model: str | None, training: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The settings of a run that goes on: its own; what is given again must agree, but for the number of epochs."""
-    before = folder.read_config()
+    before = {"training": {}, **folder.read_config()}
     given = {"model": dict(config.get("model", {})), "training": {**config.get("training", {}), **training}}
     if model:
         given["model"]["name"] = model
@@ -140,7 +209,10 @@ def _same_settings(
             if not agrees and name != "training.epochs":
                 raise RunError(f"{folder.path} was begun with {name} = {kept}, found {value}; begin another run")
     merged = {section: {**before[section], **given[section]} for section in given}
-    return full_config({**before, **merged}, None, {})
+    try:
+        return full_config({**before, **merged}, None, {})
+    except ConfigError as error:
+        raise RunError(f"{folder.path / 'config.toml'}: {error}") from None
 
 
 @contextmanager
@@ -158,7 +230,7 @@ def trainer_of(kb: KnowledgeBase, tables: Mapping[str, Any], model_sizes: Mappin
 
 
 def _finish(kb: KnowledgeBase, folder: RunFolder, tables: Mapping[str, Any], watch: Watch, ask_test: bool) -> Run:
-    with trainer_of(kb, tables, folder.read_json("model.json")) as trainer:
+    with trainer_of(kb, tables, checked_sizes(folder, kb)) as trainer:
         if folder.checkpoint.exists():
             trainer.resume(folder.checkpoint)
         folder.cut_history(trainer.progress.epoch - 1)
@@ -167,10 +239,9 @@ def _finish(kb: KnowledgeBase, folder: RunFolder, tables: Mapping[str, Any], wat
                 trainer.train(folder.checkpoint, _watch(folder, watch, interrupted))
         except Interrupted:
             raise Interrupted(f"go on with: getd train --resume --out {folder.path}") from None
-    folder.forget("calibration.json")
-    folder.write_weights(trainer.model.state_dict())
-    run, settings = open_run(folder.path), trainer.settings
-    if tables["memory"]["use"]:
+    folder.write_weights(trainer.model.state_dict())  # what was fitted to others is not used from now on
+    run, settings = open_bare_run(folder.path), trainer.settings
+    if tables["memory"]["use"] or folder.has_memory():
         run.remember(settings.validation_sample)
     elif "valid" in kb.splits:
         run.calibrate(settings.validation_sample)

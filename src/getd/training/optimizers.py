@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -125,6 +125,17 @@ class Optimizers:
             for name, value in values.items()
         }
 
+    def state_like(self, names: Iterable[str]) -> dict[str, Tensor]:
+        """Tensors, without numbers, as a :meth:`state` has them that names these parameters: to check one by."""
+        given = {name.rpartition("/")[0] for name in names}
+        return {
+            f"{part}/{number}/{name}": tensor
+            for part, optimizer in self._parts.items()
+            for number, parameter in enumerate(optimizer.param_groups[0]["params"])
+            if f"{part}/{number}" in given
+            for name, tensor in _state_like(optimizer, parameter).items()
+        }
+
     def load_state(self, tensors: dict[str, Tensor]) -> None:
         """Go on from a :meth:`state`."""
         states: dict[str, dict[int, dict[str, Any]]] = {part: {} for part in self._parts}
@@ -133,6 +144,20 @@ class Optimizers:
             states[part].setdefault(int(number), {})[name] = tensor
         for part, optimizer in self._parts.items():
             optimizer.load_state_dict(optimizer.state_dict() | {"state": states[part]})
+
+
+def _state_like(optimizer: torch.optim.Optimizer, parameter: Tensor) -> dict[str, Tensor]:
+    """What an optimiser keeps for a parameter, without numbers."""
+    whole = torch.empty_like(parameter, device="meta")
+    number = torch.empty((), device="meta")
+    if isinstance(optimizer, torch.optim.Adam):
+        return {"step": number, "exp_avg": whole, "exp_avg_sq": whole}
+    if isinstance(optimizer, torch.optim.Adagrad):
+        return {"step": number, "sum": whole}
+    by_row = torch.empty(len(parameter), 1, device="meta")
+    if isinstance(optimizer, RowAdam):
+        return {"mean": whole, "square": whole, "steps": by_row}
+    return {"sum": by_row.to(parameter.dtype)}
 
 
 def sparse_tables(model: nn.Module) -> list[nn.Parameter]:

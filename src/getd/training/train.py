@@ -13,12 +13,11 @@ from typing import Any
 
 import torch
 
-from getd.errors import NonFiniteScores
+from getd.errors import NonFiniteScores, RunError
 from getd.models.base import ScoringModel
-from getd.prediction.run import fill
 from getd.training.average import MovingAverage, Weights
 from getd.training.batches import Regime, Work, one_ahead, shuffled_batches
-from getd.training.checkpoint import Progress, copy_weights, load_checkpoint, save_checkpoint
+from getd.training.checkpoint import HINT, Progress, check_checkpoint, copy_weights, load_checkpoint, save_checkpoint
 from getd.training.optimizers import Optimizers
 from getd.training.settings import TrainSettings
 
@@ -169,18 +168,40 @@ class Trainer:
 
     def save(self, path: Path) -> None:
         """Write a checkpoint."""
-        parts = {"model": copy_weights(self.model), "best": self.best, "regime": self.regime.state()}
-        parts |= {"average": self.average.state() if self.average else {}, "optimizer": self.optimizer.state()}
-        save_checkpoint(path, self.progress, parts, json.loads(self.settings.model_dump_json()))
+        save_checkpoint(path, self.progress, self._parts(), json.loads(self.settings.model_dump_json()))
+
+    def _parts(self) -> dict[str, Weights]:
+        """All tensors that a checkpoint keeps."""
+        return {
+            "model": copy_weights(self.model),
+            "best": self.best,
+            "regime": self.regime.state(),
+            "average": self.average.state() if self.average else {},
+            "optimizer": self.optimizer.state(),
+        }
 
     def resume(self, path: Path) -> dict[str, Any]:
         """Go on from a checkpoint; returns the settings it was written with."""
-        self.progress, parts, settings = load_checkpoint(path)
-        fill(self.model, parts["model"], path)
+        progress, parts, settings = load_checkpoint(path)
+        optimizer = self.optimizer.state_like(parts["optimizer"])
+        check_checkpoint(path, parts, self._parts(), optimizer, self.model.n_entities)
+        self._check_progress(path, progress)
+
+        self.progress = progress
+        self.model.load_state_dict(parts["model"])
         if self.average:
             self.average.load_state(parts["average"])
-        self.best = parts.get("best", {})
-        self.optimizer.load_state(parts.get("optimizer", {}))
-        self.regime.load_state(parts.get("regime", {}))
+        self.best = parts["best"]
+        self.optimizer.load_state(parts["optimizer"])
+        self.regime.load_state(parts["regime"])
         torch.set_rng_state(parts["random"]["torch"])
         return settings
+
+    def _check_progress(self, path: Path, progress: Progress) -> None:
+        """Refuse a checkpoint that stands where this training cannot."""
+        self.generator.set_state(progress.generator)
+        batches = shuffled_batches(self.regime.sizes, self.settings.batch_size, self.generator, progress.epoch)
+        n_facts = sum(len(batch.rows) for batch in batches[: progress.batches_done])
+        if progress.batches_done > len(batches) or progress.n_facts != n_facts:
+            standing = f"{progress.n_facts} facts in {progress.batches_done} batches"
+            raise RunError(f"{path}: expected a place in {len(batches)} batches, found {standing}{HINT}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from getd.errors import RunError
+from getd.errors import RunError, RunInUse
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.prediction.run import Run, open_run
 from getd.runs.folder import RunFolder
@@ -104,6 +104,8 @@ def _retrain(study: Study, best: Trial, kb: KnowledgeBase, folder: RunFolder, wa
             ask_test=False,
             watch=watch,
         )
+    except RunInUse:  # another process was quicker
+        return None
     except Interrupted:
         raise Interrupted("go on with the same command") from None
 

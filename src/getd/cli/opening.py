@@ -1,0 +1,20 @@
+"""Runs as commands open them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from getd.cli.show import print_notices
+
+if TYPE_CHECKING:
+    from getd.prediction.run import Run
+
+
+def open_run(path: Path, memory: bool = True) -> Run:
+    """The run of a folder; what a user should be told about it is told."""
+    from getd.prediction import run as runs
+
+    run = runs.open_run(path, memory)
+    print_notices(run.notices)
+    return run

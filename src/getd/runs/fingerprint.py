@@ -1,0 +1,51 @@
+"""What tells facts, and weights, from all others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from hashlib import sha256
+
+import numpy as np
+from torch import Tensor
+
+from getd.facts.knowledge_base import KnowledgeBase
+from getd.facts.split import SPLITS
+
+
+def facts_fingerprint(kb: KnowledgeBase) -> str:
+    """Of the names, the roles, and the facts of all splits in their order: what a training learns from."""
+    digest = sha256()
+    for names in (kb.entities, kb.relations):
+        _add_texts(digest.update, names)
+    for signature in kb.signatures:
+        _add_texts(digest.update, [signature.name, *signature.roles])
+
+    for split in SPLITS:
+        for arity, facts in sorted(kb.splits.get(split, {}).items()):
+            if len(facts):
+                digest.update(f"{split} {arity} {len(facts)}".encode())
+                for column in (facts.relation, facts.entities):
+                    digest.update(np.ascontiguousarray(column, dtype="<i8").data)
+    return digest.hexdigest()
+
+
+def weights_fingerprint(weights: Mapping[str, Tensor]) -> str:
+    """Of the names and numbers of all weights."""
+    digest = sha256()
+    for name, tensor in sorted(weights.items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.detach().cpu().contiguous().flatten().numpy().data)
+    return digest.hexdigest()
+
+
+def text_fingerprint(*texts: str) -> str:
+    """Of texts, in their order."""
+    digest = sha256()
+    _add_texts(digest.update, texts)
+    return digest.hexdigest()
+
+
+def _add_texts(add: Callable[[bytes], None], texts: Iterable[str]) -> None:
+    """Each with its length, so that no two lists are alike."""
+    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+    add(b"".join(b"%d:%b" % (len(text), text) for text in encoded) + b".")

@@ -1,0 +1,130 @@
+"""One process at a time writes in a run folder; readers never wait.
+
+The lock is advisory: ``flock`` on the file ``.lock`` in the folder, which says who holds it. It dies with its process,
+however that ends, so a file that was left behind means nothing. On file systems that know no locks nothing is locked.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from getd.errors import RunInUse, WriteError
+from getd.facts.files import clear_abandoned, is_workspace, try_lock
+
+LOCK = ".lock"
+WORDS = 60  # letters of a host or a command that are shown
+_held: dict[tuple[int, int], int] = {}  # by the device and number of the lock's file: the thread of ours that holds it
+
+
+@contextmanager
+def owned(folder: Path) -> Iterator[None]:
+    """Own a run folder for writing. Whoever owns it may do so again; what dead processes left in it is cleared.
+
+    Raises
+    ------
+    RunInUse
+        If another process, or another thread of this one, owns it.
+    """
+    if _held.get(_identity(folder / LOCK), 0) == threading.get_ident():
+        yield
+        return
+
+    descriptor = _acquire(folder)
+    key = _key(os.fstat(descriptor))
+    _held[key] = threading.get_ident()
+    try:
+        for part in (folder, folder / "checkpoint"):
+            clear_abandoned(part)
+        yield
+    finally:
+        if _identity(folder / LOCK) == key:  # the folder was not replaced by another
+            with suppress(OSError):
+                (folder / LOCK).unlink()
+        del _held[key]
+        os.close(descriptor)
+
+
+def is_left_over(name: str) -> bool:
+    """Whether a file of a folder is a lock or a temporary folder: no content."""
+    return name == LOCK or is_workspace(name)
+
+
+def clear_empty(folder: Path) -> None:
+    """Remove a folder that holds nothing but what a dead process left."""
+    with owned(folder):
+        pass
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def _acquire(folder: Path) -> int:
+    """The open file of the lock, held by this process."""
+    path = folder / LOCK
+    while True:
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise WriteError(f"cannot write {folder}: {error.strerror}") from None
+
+        if try_lock(descriptor) is False:
+            owner = _read_owner(descriptor)
+            os.close(descriptor)
+            raise RunInUse(f"{folder} is in use: {owner}; wait until it is done, or choose another folder")
+
+        if _identity(path) == _key(os.fstat(descriptor)):
+            _write_owner(descriptor, folder)
+            return descriptor
+        os.close(descriptor)  # whoever held it has removed the file: once more
+
+
+def _write_owner(descriptor: int, folder: Path) -> None:
+    owner = {"process": os.getpid(), "host": socket.gethostname(), "since": time.time(), "command": _command()}
+    try:
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, json.dumps(owner).encode(), 0)
+    except OSError as error:
+        os.close(descriptor)
+        raise WriteError(f"cannot write {folder}: {error.strerror}") from None
+
+
+def _read_owner(descriptor: int) -> str:
+    """Who holds a lock, in words."""
+    try:
+        owner: dict[str, Any] = json.loads(os.pread(descriptor, 4096, 0))
+        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(owner["since"]))
+        process, host, command = int(owner["process"]), str(owner["host"]), str(owner["command"])
+    except (ValueError, KeyError, TypeError, OverflowError, OSError, RecursionError):
+        return "another process is writing in it"
+    return f"process {process} on {host[:WORDS]} ({command[:WORDS]}) has been writing in it since {since}"
+
+
+def _command() -> str:
+    """What this process was started as: for ours the command, without its arguments, which may hold secrets."""
+    program = Path(sys.argv[0] if sys.argv else "")
+    if program.name == "getd" or program.parts[-2:] == ("getd", "__main__.py"):
+        return " ".join(["getd", *sys.argv[1:2]])
+    return program.name if program.name not in ("", "-c") else "python"
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    """What tells a file from every other; of a file that is not there, what no file has."""
+    try:
+        return _key(path.stat())
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR):
+            raise
+        return (-1, -1)
+
+
+def _key(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
