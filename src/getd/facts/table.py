@@ -21,6 +21,7 @@ import polars as pl
 
 from getd.errors import FactError, FactFileError
 from getd.facts.labels import Labels, LabelsBuilder, text_series
+from getd.facts.panics import Panic, panics_as_errors
 from getd.facts.relation import Roles, default_roles
 from getd.facts.source import MAX_LINE, Problems, read_blocks, read_head
 from getd.facts.text import read_csv_rows, with_lines
@@ -109,16 +110,19 @@ def _text(table: str, column: pl.Series) -> pl.Series:
     try:
         if column.dtype.is_nested() or column.dtype in (pl.Object, pl.Duration):
             raise TypeError
-        return column.cast(pl.String).fill_null("")
-    except (TypeError, pl.exceptions.PolarsError):
+        with panics_as_errors():
+            return column.cast(pl.String).fill_null("")
+    except (TypeError, Panic, pl.exceptions.PolarsError):
         raise FactFileError(table, [("", f"expected text in column {column.name!r}, found {column.dtype}")]) from None
 
 
 def read_parquet(path: Path, relation: str, order: RoleOrder) -> Labels:
     """Facts from a Parquet file."""
+    data = io.BytesIO(b"".join(read_blocks(path)))
     try:
-        table = pl.read_parquet(io.BytesIO(b"".join(read_blocks(path))))
-    except (pl.exceptions.PolarsError, OSError) as error:
+        with panics_as_errors():
+            table = pl.read_parquet(data)
+    except (pl.exceptions.PolarsError, OSError, ValueError, Panic) as error:
         reason = str(error).split("\n")[0]
         raise FactFileError(path, [("", f"expected a whole Parquet file, found a broken one ({reason})")]) from None
     if len(table) == 0:
@@ -253,7 +257,7 @@ def _add_positional(
 def _parse_roles(text: str, arity: int) -> Roles | None:
     try:
         roles = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(roles, list) or len(roles) != arity or not all(isinstance(r, str) and r for r in roles):
         return None

@@ -53,7 +53,7 @@ def _read(path: Path, form: Format | None, parse: Callable[[str, Names], T]) -> 
             try:
                 found.append((row, parse(relation, names if unnamed else _by_role(roles, names))))
             except FactError as error:
-                problems.add(row, str(error))
+                problems.add(row, error)
     problems.check()
     return sorted(found, key=lambda item: item[0])
 
