@@ -12,6 +12,7 @@ import pytest
 import getd
 
 LAYERS = [
+    {"visible"},
     {"deadline", "errors"},
     {"settings"},
     {"algebra", "facts"},

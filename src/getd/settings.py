@@ -48,7 +48,9 @@ def read_toml(path: Path | str) -> dict[str, Any]:
         raise ConfigError(
             f"{path}: expected UTF-8, found byte 0x{error.object[error.start]:02x} at offset {error.start}"
         ) from None
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        raise ConfigError(f"{path}: expected TOML, found values nested too deeply") from None
+    except ValueError as error:  # TOMLDecodeError, and what Python says of numbers and dates that it cannot hold
         raise ConfigError(f"{path}: {str(error)[:1].lower()}{str(error)[1:]}") from None
 
 
@@ -136,5 +138,5 @@ def _toml_text(value: Any) -> str:
 def _toml_value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return text

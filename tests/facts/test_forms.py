@@ -85,7 +85,7 @@ def test_csv_with_a_relation_column_and_roles(tmp_path: Path) -> None:
     header = "relation,player,club,award,season\n"
     text = header + "award,Jordan,Bulls,MVP,\nplays for,Pippen,Bulls,,1991\nplays for,Bird,Celtics,,1986\n"
     labels = read_labels(write(tmp_path / "a.csv", text))
-    assert set(labels.blocks) == {("player", "club", "award"), ("player", "club", "season")}
+    assert set(labels.signatures) == {("player", "club", "award"), ("player", "club", "season")}
     assert labels.rows()[1] == ("plays for", "Pippen", "Bulls", "1991")
 
 
@@ -93,7 +93,7 @@ def test_csv_with_a_relation_column_and_roles(tmp_path: Path) -> None:
 def test_csv_of_one_relation_with_roles_as_columns(tmp_path: Path, separator: str) -> None:
     text = "player,club\nPippen,Bulls\n\nBird,Celtics\n".replace(",", separator)
     labels = read_labels(write(tmp_path / "plays for.csv", text))
-    assert set(labels.blocks) == {("player", "club")}
+    assert set(labels.signatures) == {("player", "club")}
     assert labels.rows() == [("plays for", "Pippen", "Bulls"), ("plays for", "Bird", "Celtics")]
 
 
@@ -104,7 +104,7 @@ def test_csv_of_one_relation_with_roles_as_columns(tmp_path: Path, separator: st
 def test_columns_may_have_any_name(tmp_path: Path, names: tuple[str, ...], with_relation: bool) -> None:
     header, row = (("relation", *names), ("r", "a", "b")) if with_relation else (names, ("a", "b"))
     labels = read_labels(write(tmp_path / "r.csv", f"{','.join(header)}\n{','.join(row)}\n"))
-    assert (set(labels.blocks), labels.rows()) == ({names}, [("r", "a", "b")])
+    assert (set(labels.signatures), labels.rows()) == ({names}, [("r", "a", "b")])
     again = getd.KnowledgeBase.from_dataframe({"train": pl.DataFrame([row], schema=header, orient="row")}, relation="r")
     assert again.signatures[0].roles == names
 
@@ -156,7 +156,7 @@ def test_json_lines_with_lists_and_with_roles(tmp_path: Path) -> None:
         ("award", "Jordan", "1991"),
         ("award", "Ann", "Bob", "1991"),
     ]
-    assert set(labels.blocks) == {("e1", "e2", "e3"), ("player", "year"), ("player", "player", "year")}
+    assert set(labels.signatures) == {("e1", "e2", "e3"), ("player", "year"), ("player", "player", "year")}
 
 
 def test_roles_keep_the_order_of_the_first_file(tmp_path: Path) -> None:
@@ -171,14 +171,14 @@ def test_hyper_relational_csv(tmp_path: Path) -> None:
     labels = read_labels(path)
     assert detect_format(path) == "hyper-csv"
     assert labels.rows() == [("award", "Jordan", "MVP", "1991", "Bulls"), ("award", "Bird", "MVP"), ("b", "A", "C")]
-    assert set(labels.blocks) == {("subject", "object", "season", "team"), ("subject", "object")}
+    assert set(labels.signatures) == {("subject", "object", "season", "team"), ("subject", "object")}
 
 
 def test_wikipeople_json(tmp_path: Path) -> None:
     line = {"P166_h": "Q1", "P166_t": "Q2", "N": 5, "P585": ["+1980"], "P1706": ["Q9", "Q8"]}
     labels = read_labels(write(tmp_path / "a.json", json.dumps(line)))
     assert labels.rows() == [("P166", "Q1", "Q2", "Q8", "Q9", "+1980")]
-    assert set(labels.blocks) == {("subject", "object", "P1706", "P1706", "P585")}
+    assert set(labels.signatures) == {("subject", "object", "P1706", "P1706", "P585")}
 
 
 def test_qualifiers_in_another_order_are_the_same_fact_and_counted_apart(tmp_path: Path) -> None:

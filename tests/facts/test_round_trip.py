@@ -58,18 +58,14 @@ def test_roles_survive_every_form_that_has_a_place_for_them(
         write_labels(labels, folder / f"facts.{form}", form, {})  # type: ignore[arg-type]
         again = read_labels(folder / f"facts.{form}", form)  # type: ignore[arg-type]
         assert again.rows() == labels.rows()
-        assert set(again.blocks) == set(labels.blocks)
+        assert set(again.signatures) == set(labels.signatures)
 
 
 HYPER = st.lists(st.tuples(NAMES, NAMES, NAMES, st.lists(st.tuples(NAMES, NAMES), max_size=4)), min_size=1, max_size=8)
 
 
 def hyper_facts(labels: Labels) -> list[tuple[str, str, str, list[tuple[str, str]]]]:
-    rows = [
-        (row, to_hyper(relation, roles, entities))
-        for roles, block in labels.blocks.items()
-        for row, relation, *entities in block.drop("arrangement", strict=False).iter_rows()
-    ]
+    rows = [(row, to_hyper(relation, roles, entities)) for row, roles, (relation, *entities) in labels.facts()]
     return [fact for _, fact in sorted(rows)]
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from getd.cli.show import counting_progress
+from getd.cli.show import counting_progress, print_line
 from getd.errors import ConfigError
 
 
@@ -43,4 +43,4 @@ def complete(
     asked = Completing(opened.fingerprint(), find_relation(opened.kb, relation), top, min_confidence)
     with counting_progress("asking") as progress:
         number = write_facts(opened.answerer, asked, out, progress, overwrite)
-    print(f"{out}: {number:,} facts")
+    print_line(f"{out}: {number:,} facts")

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from getd.cli.flags import Json, Reading
-from getd.cli.show import download_progress, print_json, print_notices
+from getd.cli.show import download_progress, print_json, print_line, print_notices
 
 
 def convert(
@@ -41,4 +41,5 @@ def convert(
     if json:
         print_json({"out": out, "facts": written.facts})
     else:
-        print(f"wrote {', '.join(f'{number:,} facts to {name}' for name, number in written.facts.items())} at {out}")
+        files = ", ".join(f"{number:,} facts to {name}" for name, number in written.facts.items())
+        print_line(f"wrote {files} at {out}")

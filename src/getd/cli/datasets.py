@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from getd.cli.flags import Json
-from getd.cli.show import print_json, print_table
+from getd.cli.show import print_json, print_line, print_table
 
 
 def datasets(*, json: Json = False) -> None:
@@ -25,4 +25,4 @@ def datasets(*, json: Json = False) -> None:
     ]
     header = ["name", "what", "licence", "source", "place", "arity", "train", "valid", "test", "entities", "relations"]
     print_table("Data sets", header, rows, left=5)
-    print(f"A data set that is not here is downloaded to {cache_folder()} when it is first used.")
+    print_line(f"A data set that is not here is downloaded to {cache_folder()} when it is first used.")

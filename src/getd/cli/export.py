@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from getd.cli.show import counting_progress, print_notices
+from getd.cli.show import counting_progress, print_line, print_notices
 
 
 def export(
@@ -36,4 +36,4 @@ def export(
     with counting_progress("exporting") as progress:
         written = write(opened, out, to, overwrite, progress)
     for path in written:
-        print(path)
+        print_line(str(path))

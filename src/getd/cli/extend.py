@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from getd.cli.flags import Form, Json, chosen
-from getd.cli.show import counting_progress, print_json
+from getd.cli.show import counting_progress, print_json, print_line
 
 
 def extend(
@@ -42,4 +42,4 @@ def extend(
         print_json({"run": str(out), **{key: value for key, value in about.items() if key != "from"}})
         return
     told = f"{out}: {about['facts']:,} facts more, {about['new_entities']:,} new entities"
-    print(f"{told}; {about['known_before']:,} facts were known" if about["known_before"] else told)
+    print_line(f"{told}; {about['known_before']:,} facts were known" if about["known_before"] else told)

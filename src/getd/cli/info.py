@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from getd.cli.flags import Json, Reading
-from getd.cli.show import cell, console, download_progress, print_json, print_notices, print_table
+from getd.cli.show import cell, console, download_progress, print_json, print_line, print_notices, print_table
 
 if TYPE_CHECKING:
     from getd.facts.knowledge_base import KnowledgeBase
@@ -60,7 +60,8 @@ def _floors(kb: KnowledgeBase) -> dict[str, Any]:
 
 def _show(report: Report) -> None:
     named = "" if report.relation_names == report.relations else f" ({report.relation_names:,} names)"
-    print(f"{report.name}: {report.entities:,} entities, {report.relations:,} relations{named}\n")
+    print_line(f"{report.name}: {report.entities:,} entities, {report.relations:,} relations{named}")
+    print()
     arities = sorted(report.arities)
     print_table(
         "Splits",

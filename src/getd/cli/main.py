@@ -26,7 +26,8 @@ from getd.cli.score import score
 from getd.cli.serve import serve
 from getd.cli.train import train
 from getd.cli.tune import tune
-from getd.errors import GetdError
+from getd.errors import GetdError, is_panic
+from getd.visible import message_line
 
 app = App(
     name="getd",
@@ -57,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CycloptsError as error:
         return _fail(_one_line(str(error)), 2)
     except GetdError as error:
-        return _fail(str(error), error.exit_code)
+        return _fail(error, error.exit_code)
     except BrokenPipeError:  # the reader of our output has gone: `getd info … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -66,6 +67,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:  # no permission, no space, a name too long
         where = f"{error.filename}: " if error.filename else ""
         return _fail(f"{where}{error.strerror or error}", 1)
+    except BaseException as error:
+        if not is_panic(error):
+            raise
+        return _fail(f"a library failed on this data: {error}", 1)
 
 
 def _one_line(text: str) -> str:
@@ -73,6 +78,7 @@ def _one_line(text: str) -> str:
     return f"{line[:1].lower()}{line[1:]}"
 
 
-def _fail(message: str, code: int) -> int:
-    print(message, file=sys.stderr)
+def _fail(message: str | GetdError, code: int) -> int:
+    """An error of ours is fit to be shown as it is, ten lines of a file and all; anything else becomes one line."""
+    print(message if isinstance(message, GetdError) else message_line(message), file=sys.stderr)
     return code

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from getd.cli.flags import Form, Json, chosen
-from getd.cli.show import console, print_json, print_notices, print_table
+from getd.cli.show import print_json, print_line, print_notices, print_table
 from getd.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -121,15 +121,14 @@ def answer_record(question: Question, answer: Answer, reasons: Sequence[Why] = (
 
 
 def _show_reasons(answer: Answer, reasons: Sequence[Why]) -> None:
-    out = console()
     for name, each in zip(answer.names, reasons, strict=False):
-        out.print(f"{name}, because", soft_wrap=True)
+        print_line(f"{name}, because")
         for reason in each.facts:
             relation, *entities = reason.fact
-            out.print(f"  {reason.pull:6.1%}  {relation}({', '.join(entities)})", soft_wrap=True)
+            print_line(f"  {reason.pull:6.1%}  {relation}({', '.join(entities)})")
         if each.similar:
-            out.print(f"  most alike: {', '.join(each.similar)}", soft_wrap=True)
-        out.print()
+            print_line(f"  most alike: {', '.join(each.similar)}")
+        print()
 
 
 def show_answers(question: Question, answers: Sequence[Answer], right: str | None = None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from getd.cli.flags import Json
-from getd.cli.show import print_json, print_notices, print_table, training_progress
+from getd.cli.show import print_json, print_line, print_message, print_notices, print_table, training_progress
 from getd.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -72,8 +71,8 @@ def reproduce(
         print_json({"written": [str(path) for path in written], "page": str(page)})
         return
     for path in written:
-        print(path)
-    print(page)
+        print_line(str(path))
+    print_line(str(page))
 
 
 def in_order(rows: list[Row]) -> list[Row]:
@@ -109,6 +108,6 @@ def training_of(point: Point, quiet: bool, is_over: Callable[[], bool]) -> Itera
     from getd.training.fit import full_config
 
     if not quiet:
-        print(point.name, file=sys.stderr, flush=True)
+        print_message(point.name)
     with training_progress(quiet, full_config(point.config, None, {})["training"]["epochs"]) as watch:
         yield replace(watch, should_stop=is_over)

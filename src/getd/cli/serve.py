@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from getd.cli.show import print_notices
+from getd.cli.show import print_line, print_notices
 from getd.errors import ConfigError, RunError
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -41,6 +41,7 @@ def serve(
 
         from getd.serving.app import create_app
         from getd.serving.guard import ServeSettings
+        from getd.serving.log import LOG_CONFIG
         from getd.serving.protocol import Impatient
     except ImportError:
         raise ConfigError("serving needs FastAPI and uvicorn: pip install 'getd[serve]'") from None
@@ -61,6 +62,7 @@ def serve(
     with _listening(host, port) as listener:
         config = uvicorn.Config(
             create_app(open_run(run), settings),
+            log_config=LOG_CONFIG,
             log_level="warning",
             timeout_graceful_shutdown=10,
             limit_concurrency=MOST_AT_ONCE,
@@ -68,7 +70,7 @@ def serve(
             ws="none",
         )
         place = f"[{host}]" if ":" in host else host
-        print(f"serving {run} at http://{place}:{port}/ (Ctrl-C ends it)", flush=True)
+        print_line(f"serving {run} at http://{place}:{port}/ (Ctrl-C ends it)")
         uvicorn.Server(config).run(sockets=[listener])
 
 

@@ -1,4 +1,8 @@
-"""Tables, notices and progress for people; JSON for programs."""
+"""Tables, notices and progress for people; JSON for programs.
+
+Everything a command prints goes through here: what comes from files is made visible (:mod:`getd.visible`), and no name
+is taken for markup.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +24,15 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from getd.visible import message_line, visible, visible_json
+
 if TYPE_CHECKING:
     from getd.training.train import Watch
     from getd.tuning.study import TuningWatch
 
 
 class PlainConsole(Console):
-    """Names are shown as they are, and a reader that has gone is for us to deal with."""
+    """No name is taken for markup, and a reader that has gone is for us to deal with."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(markup=False, emoji=False, highlight=False, **options)
@@ -41,19 +47,29 @@ def console() -> Console:
 
 
 def print_json(value: Any) -> None:
-    """One JSON object on standard output."""
-    print(json.dumps(value, ensure_ascii=False, allow_nan=False))
+    """One JSON object on standard output; what would act on a terminal is escaped, so that names stay exact."""
+    print(visible_json(json.dumps(value, ensure_ascii=False, allow_nan=False)))
+
+
+def print_line(text: str) -> None:
+    """One line on standard output."""
+    print(visible(text), flush=True)
+
+
+def print_message(text: str) -> None:
+    """One line of bounded length on standard error."""
+    print(message_line(text), file=sys.stderr, flush=True)
 
 
 def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[object]], left: int = 1) -> None:
     """A table; the first ``left`` columns are text, the others numbers."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for place, name in enumerate(header):
-        table.add_column(name, justify="left" if place < left else "right", overflow="fold")
+        table.add_column(visible(name), justify="left" if place < left else "right", overflow="fold")
     for row in rows:
         table.add_row(*(cell(value) for value in row))
     out = console()
-    out.print(title, style="bold", soft_wrap=True)
+    out.print(visible(title), style="bold", soft_wrap=True)
     out.print(table)
     out.print()
 
@@ -68,20 +84,20 @@ def cell(value: object) -> str:
         return f"{value:,}"
     if isinstance(value, float):
         return f"{value:.4f}" if value == 0 or abs(value) >= 0.00005 else f"{value:.1e}"
-    return str(value)
+    return visible(str(value))
 
 
 def print_notices(notices: Iterable[str]) -> None:
     """What a user should know, on standard error."""
     for notice in notices:
-        print(f"note: {notice}", file=sys.stderr)
+        print_message(f"note: {notice}")
 
 
 @contextmanager
 def counting_progress(what: str) -> Iterator[Callable[[int, int], None]]:
     """How much of a whole is done: a bar on a terminal, nothing elsewhere; on standard error."""
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as bars:
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=PlainConsole(stderr=True), disable=not sys.stderr.isatty()) as bars:
         task = bars.add_task(what, total=None)
         yield lambda done, total: bars.update(task, completed=done, total=total)
 
@@ -92,8 +108,8 @@ def training_progress(quiet: bool, epochs: int) -> Iterator[Watch]:
     from getd.training.train import Epoch, Watch
 
     is_live = sys.stderr.isatty() and not quiet
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), disable=not is_live) as bars:
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=PlainConsole(stderr=True), disable=not is_live) as bars:
         task = bars.add_task(f"epoch 1 of {epochs}", total=None)
         last = ""
 
@@ -106,7 +122,7 @@ def training_progress(quiet: bool, epochs: int) -> Iterator[Watch]:
             valid = "" if epoch.valid_mrr is None else f"  valid MRR {epoch.valid_mrr:.4f}"
             last = f"  loss {epoch.loss:.4f}{valid}  {epoch.facts / epoch.seconds:,.0f} facts/s"
             if not quiet and not is_live:
-                print(f"epoch {epoch.epoch}{last}", file=sys.stderr, flush=True)
+                print_message(f"epoch {epoch.epoch}{last}")
 
         yield Watch(on_batch, on_epoch)
 
@@ -119,8 +135,8 @@ def tuning_progress(quiet: bool, trials: int) -> Iterator[tuple[TuningWatch, Wat
     from getd.tuning.trial import Trial
 
     is_live = sys.stderr.isatty() and not quiet
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), disable=not is_live) as bars:
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=PlainConsole(stderr=True), disable=not is_live) as bars:
         of_trials = bars.add_task(f"0 of {trials} trials", total=trials)
         of_epochs = bars.add_task("", total=None)
 
@@ -149,7 +165,7 @@ def tuning_progress(quiet: bool, trials: int) -> Iterator[tuple[TuningWatch, Wat
                 mrr = "–" if trial.mrr is None else f"{trial.mrr:.4f}"
                 reason = f": {trial.about['reason']}" if "reason" in trial.about else ""
                 line = f"trial {trial.number}  {trial.state}  valid MRR {mrr}  {len(trial.curve)} epochs{reason}; {top}"
-                print(f"{line}, {finished} of {trials}", file=sys.stderr, flush=True)
+                print_message(f"{line}, {finished} of {trials}")
 
         yield (
             TuningWatch(on_trial, lambda number, epochs: training(f"trial {number}", epochs)),
@@ -160,15 +176,15 @@ def tuning_progress(quiet: bool, trials: int) -> Iterator[tuple[TuningWatch, Wat
 @contextmanager
 def download_progress() -> Iterator[Callable[[str, int, int | None], None]]:
     """A bar per file on a terminal, a line per file elsewhere; on standard error."""
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as bars:
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=PlainConsole(stderr=True), disable=not sys.stderr.isatty()) as bars:
         tasks: dict[str, Any] = {}
 
         def report(url: str, done: int, total: int | None) -> None:
             if url not in tasks:
-                tasks[url] = bars.add_task("/".join(url.rsplit("/", 2)[1:]), total=total)
+                tasks[url] = bars.add_task(visible("/".join(url.rsplit("/", 2)[1:])), total=total)
                 if bars.disable:
-                    print(f"downloading {url}", file=sys.stderr)
+                    print_message(f"downloading {url}")
             bars.update(tasks[url], completed=done)
 
         yield report

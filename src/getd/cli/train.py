@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from getd.cli.flags import Json, Reading
-from getd.cli.show import download_progress, print_json, print_notices, print_table, training_progress
+from getd.cli.show import download_progress, print_json, print_line, print_notices, print_table, training_progress
 from getd.errors import ConfigError, RunInUse
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def show_training(run: Run, kb: KnowledgeBase, json: bool) -> None:
         return
     if report:
         show_report(report, run.folder.read_config().get("published"))
-    print(f"run: {run.path}{f', learning curves: {curves}' if curves else ''}")
+    print_line(f"run: {run.path}{f', learning curves: {curves}' if curves else ''}")
 
 
 def show_report(report: dict[str, Any], published: dict[str, float] | None = None) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from getd.cli.flags import Json, Reading
-from getd.cli.show import download_progress, print_json, print_notices, print_table, tuning_progress
+from getd.cli.show import download_progress, print_json, print_line, print_notices, print_table, tuning_progress
 from getd.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -109,9 +109,9 @@ def show_tuning(found: Tuned, page: Path | None, json: bool) -> None:
         "The best settings, by validation MRR", ["trial", "MRR", *(name.split(".")[1] for name in names)], rows, 0
     )
     where = f"run: {found.run.path} (test is not asked yet: getd evaluate {found.run.path})" if found.run else ""
-    print(where or "the run is being trained by another process")
+    print_line(where or "the run is being trained by another process")
     if page:
-        print(f"all trials: {page}")
+        print_line(f"all trials: {page}")
 
 
 def draw_page(study: Study, path: Path) -> Path | None:

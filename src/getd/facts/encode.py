@@ -11,8 +11,8 @@ import numpy.typing as npt
 import polars as pl
 
 from getd.facts.facts import Blocks, Facts
-from getd.facts.labels import ARRANGEMENT, RELATION, ROW, Labels, entity_columns
-from getd.facts.relation import Relation, Roles
+from getd.facts.labels import Block, Labels
+from getd.facts.relation import Relation
 from getd.facts.row_index import RowIndex, may_repeat
 from getd.facts.vocabulary import Vocabulary
 
@@ -33,75 +33,72 @@ class Duplicates:
 
 def relations_of(parts: Iterable[Labels]) -> set[Relation]:
     """Every relation, name and roles, of some facts."""
-    return {
-        Relation(name, roles)
-        for labels in parts
-        for roles, block in labels.blocks.items()
-        for name in block[RELATION].unique().cast(pl.String)
-    }
+    relations: set[Relation] = set()
+    for labels in parts:
+        for block in labels.blocks.values():
+            relations.update(block_relations(labels, block)[0])
+    return relations
+
+
+def block_relations(labels: Labels, block: Block) -> tuple[list[Relation], Ids]:
+    """The distinct relations of a block, and which of them each fact has."""
+    n_signatures = len(labels.signatures)
+    pairs, inverse = _distinct(block.relation.astype(np.int64) * n_signatures + block.signature)
+    names = labels.relations.gather(pairs // n_signatures).to_list()
+    signatures = [labels.signatures[number] for number in (pairs % n_signatures).tolist()]
+    return [Relation(name, roles) for name, roles in zip(names, signatures, strict=True)], inverse
+
+
+def _distinct(numbers: Ids) -> tuple[Ids, Ids]:
+    """``np.unique`` with the inverse; where the numbers are small, without sorting."""
+    largest = int(numbers.max(initial=0))
+    if largest > 4 * len(numbers) + 1000:
+        values, inverse = np.unique(numbers, return_inverse=True)
+        return values, inverse.reshape(-1)
+    used = np.zeros(largest + 1, dtype=bool)
+    used[numbers] = True
+    return np.flatnonzero(used), (np.cumsum(used) - 1)[numbers]
 
 
 @dataclass(frozen=True)
 class EntityNames:
-    """The entities of some labels: the numbers their own dictionary gives them, and their names."""
+    """The entities that some labels use: their numbers there, and their names."""
 
     numbers: Ids
     names: pl.Series
 
     @classmethod
     def of(cls, labels: Labels) -> EntityNames:
-        columns = [block[name] for roles, block in labels.blocks.items() for name in entity_columns(len(roles))]
-        if not columns:
-            return cls(np.zeros(0, dtype=np.int64), pl.Series([], dtype=pl.String))
-        used = np.zeros(1 + max(int(column.to_physical().to_numpy().max()) for column in columns), dtype=bool)
-        for column in columns:
-            used[column.to_physical().to_numpy()] = True
+        used = np.zeros(len(labels.entities), dtype=bool)
+        for block in labels.blocks.values():
+            used[block.entities] = True
         numbers = np.flatnonzero(used)
-        return cls(numbers, pl.Series(numbers.astype(np.uint32)).cat.to(columns[0].dtype).cast(pl.String))
+        return cls(numbers, labels.entities.gather(numbers))
 
 
 def encode_blocks(
     labels: Labels, names: EntityNames, entities: Vocabulary, relations: Mapping[Relation, int]
-) -> Iterator[tuple[Roles, pl.DataFrame, Facts]]:
+) -> Iterator[tuple[Block, Facts]]:
     """Each block of named facts with its integers."""
-    table = np.zeros(1 + int(names.numbers.max(initial=0)), dtype=np.int64)
+    table = np.zeros(len(labels.entities), dtype=np.int64)
     table[names.numbers] = entities.ids(names.names)
-    for roles, block in labels.blocks.items():
-        columns = np.empty((len(block), len(roles)), dtype=np.int64)
-        for j, name in enumerate(entity_columns(len(roles))):
-            columns[:, j] = table[block[name].to_physical().to_numpy()]
-        distinct = block[RELATION].unique()
-        numbers = np.zeros(1 + int(distinct.to_physical().to_numpy().max()), dtype=np.int64)
-        numbers[distinct.to_physical().to_numpy()] = [
-            relations[Relation(name, roles)] for name in distinct.cast(pl.String)
-        ]
-        yield roles, block, Facts(numbers[block[RELATION].to_physical().to_numpy()], columns)
+    for block in labels.blocks.values():
+        found, inverse = block_relations(labels, block)
+        numbers = np.array([relations[relation] for relation in found], dtype=np.int64)
+        yield block, Facts(numbers[inverse], table[block.entities])
 
 
 def encode(
     labels: Labels, names: EntityNames, entities: Vocabulary, relations: Mapping[Relation, int]
 ) -> tuple[Blocks, Duplicates]:
     """The facts of a split without duplicates, a block per arity in the order of their rows, and the duplicates."""
-    parts: dict[int, list[tuple[Ids, Facts, Ids]]] = {}
-    for roles, block, facts in encode_blocks(labels, names, entities, relations):
-        has_arrangement = ARRANGEMENT in block.columns
-        arrangement = block[ARRANGEMENT].to_numpy() if has_arrangement else np.zeros(len(block), dtype=np.int64)
-        parts.setdefault(len(roles), []).append((block[ROW].to_numpy(), facts, arrangement))
     blocks, repeated, reordered = {}, 0, 0
-    for arity in sorted(parts):
-        facts, arrangement = _in_order(parts[arity])
-        blocks[arity], dropped, same = _drop_duplicates(facts, arrangement, len(relations), len(entities))
-        repeated, reordered = repeated + same, reordered + dropped - same
-    return MappingProxyType(blocks), Duplicates(repeated, reordered)
-
-
-def _in_order(parts: list[tuple[Ids, Facts, Ids]]) -> tuple[Facts, Ids]:
-    if len(parts) == 1:
-        return parts[0][1], parts[0][2]
-    order = np.argsort(np.concatenate([rows for rows, _, _ in parts]), kind="stable")
-    relation = np.concatenate([facts.relation for _, facts, _ in parts])[order]
-    entities = np.concatenate([facts.entities for _, facts, _ in parts])[order]
-    return Facts(relation, entities), np.concatenate([arrangement for _, _, arrangement in parts])[order]
+    for block, facts in encode_blocks(labels, names, entities, relations):
+        kept, dropped, same = _drop_duplicates(facts, block.arrangement, len(relations), len(entities))
+        blocks[facts.arity] = kept
+        repeated += same
+        reordered += dropped - same
+    return MappingProxyType(dict(sorted(blocks.items()))), Duplicates(repeated, reordered)
 
 
 def _drop_duplicates(facts: Facts, arrangement: Ids, n_relations: int, n_entities: int) -> tuple[Facts, int, int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -58,10 +57,16 @@ class Facts:
 
 def join(*splits: Blocks) -> dict[int, Facts]:
     """The facts of all these splits together, one split after the other."""
-    parts = {arity: [blocks[arity] for blocks in splits if arity in blocks] for arity in sorted({*chain(*splits)})}
+    parts: dict[int, list[Facts]] = {}
+    for blocks in splits:
+        for arity, facts in blocks.items():
+            parts.setdefault(arity, []).append(facts)
     return {
-        arity: Facts(np.concatenate([b.relation for b in found]), np.concatenate([b.entities for b in found]))
-        for arity, found in parts.items()
+        arity: Facts(
+            np.concatenate([facts.relation for facts in parts[arity]]),
+            np.concatenate([facts.entities for facts in parts[arity]]),
+        )
+        for arity in sorted(parts)
     }
 
 

@@ -56,7 +56,8 @@ def read_hyper_csv(path: Path) -> Labels:
             for line in lines.tolist():
                 problems.add(line, f"expected {expected}, found {fields.width} field{'s' * (fields.width > 1)}")
             continue
-        report_empty(fields, lines, problems)
+        if report_empty(fields, lines, problems):
+            continue
         if fields.width == 3:
             builder.add_triples(with_lines(lines, fields))
         else:

@@ -10,8 +10,8 @@ from typing import Any
 from getd.facts.hyper import HyperBuilder
 from getd.facts.labels import Labels, LabelsBuilder
 from getd.facts.relation import default_roles
+from getd.facts.role_order import RoleOrder
 from getd.facts.source import Problems, read_pieces
-from getd.facts.table import RoleOrder
 
 _KEYS = ({"relation", "entities"}, {"relation", "entities", "roles"})
 _SHAPE = '{"relation": name, "entities": [name, …] or {role: name, …}}'

@@ -17,9 +17,10 @@ from getd.facts.facts import Blocks, Facts
 from getd.facts.known import KnownAnswers
 from getd.facts.labels import Labels, LabelsBuilder
 from getd.facts.relation import Relation, default_roles, relation_labels
+from getd.facts.role_order import RoleOrder
 from getd.facts.row_index import RowIndex
 from getd.facts.split import SPLITS, split_labels
-from getd.facts.table import RoleOrder, frame_labels
+from getd.facts.table import frame_labels
 from getd.facts.vocabulary import Vocabulary
 
 

@@ -14,12 +14,11 @@ from getd.facts.folder import find_splits
 from getd.facts.knowledge_base import KnowledgeBase, split_notice, tuple_labels
 from getd.facts.labels import Labels, concatenate
 from getd.facts.read import Format, detect_format, read_labels, stem
-from getd.facts.relation import Roles
+from getd.facts.role_order import RoleOrder
 from getd.facts.settings import DataSettings
 from getd.facts.source import Problems
 from getd.facts.split import split_labels
 from getd.facts.synthetic import SYNTHETIC, synthetic_facts
-from getd.facts.table import RoleOrder
 from getd.settings import build
 
 Progress = Callable[[str, int, int | None], None]  # what is fetched, bytes so far, bytes in all where known
@@ -63,7 +62,7 @@ def read_data(data: str | Path, settings: DataSettings, progress: Progress | Non
     splits = {split: _choose_arity(labels, settings) for split, labels in named.splits.items()}
     splits = {split: labels for split, labels in splits.items() if len(labels)}
     if not splits:
-        arities = sorted({len(roles) for labels in named.splits.values() for roles in labels.blocks})
+        arities = sorted({arity for labels in named.splits.values() for arity in labels.blocks})
         wanted = [f"arity {settings.arity}"] if settings.arity else []
         wanted += [f"arity {settings.max_arity} or less"] if settings.max_arity else []
         found = ", ".join(map(str, arities))
@@ -150,18 +149,18 @@ def _form(path: Path, first: Format | None) -> Format:
 
 
 def _check_arity(path: Path, labels: Labels, arity: int | None, place: str) -> None:
-    first = min(labels.blocks, key=lambda roles: int(labels.blocks[roles]["row"][0]))
-    arity = arity or len(first)
+    first = labels.first()
+    arity = arity or (first[0] if first else 0)
     problems = Problems(path, place)
-    for roles, block in labels.blocks.items():
-        if len(roles) != arity:
-            for row in block["row"].to_list():
-                problems.add(row, f"expected 1 relation and {arity} entities, found {len(roles)} entities")
+    for other, block in labels.blocks.items():
+        if other != arity:
+            for row in block.row.tolist():
+                problems.add(row, f"expected 1 relation and {arity} entities, found {other} entities")
     problems.check()
 
 
 def _choose_arity(labels: Labels, settings: DataSettings) -> Labels:
-    def wanted(roles: Roles) -> bool:
-        return settings.arity in (None, len(roles)) and len(roles) <= (settings.max_arity or len(roles))
+    def wanted(arity: int) -> bool:
+        return settings.arity in (None, arity) and arity <= (settings.max_arity or arity)
 
-    return labels.select([roles for roles in labels.blocks if wanted(roles)])
+    return labels.with_blocks({arity: block for arity, block in labels.blocks.items() if wanted(arity)})

@@ -11,8 +11,9 @@ from getd.errors import FactFileError
 from getd.facts.hyper import read_hyper_csv
 from getd.facts.jsonl import looks_like_wikipeople, read_jsonl, read_wikipeople
 from getd.facts.labels import Labels
+from getd.facts.role_order import RoleOrder
 from getd.facts.source import MAX_LINE, read_head, read_pieces
-from getd.facts.table import RoleOrder, read_csv, read_parquet
+from getd.facts.table import read_csv, read_parquet
 from getd.facts.text import read_text
 
 Format = Literal["tsv", "csv", "parquet", "jsonl", "hyper-csv", "wikipeople"]

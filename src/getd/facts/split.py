@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import MappingProxyType
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
 from getd.facts.encode import EntityNames, encode_blocks, relations_of
 from getd.facts.labels import Labels
@@ -25,44 +24,72 @@ def split_labels(labels: Labels, seed: int) -> dict[str, Labels]:
     """
     if len(labels) == 0:
         return {}
-    ids = {relation: number for number, relation in enumerate(sorted(relations_of([labels])))}
-    names = EntityNames.of(labels)
-    entities = Vocabulary(names.names)
-    members: list[Ids] = []  # the distinct facts of each block; a relation's symbols follow the entities'
-    copies: list[Ids] = []  # which of them each row is
-    n_symbols = len(entities) + len(ids)
-    for roles, _, facts in encode_blocks(labels, names, entities, ids):
-        rows = np.column_stack([facts.relation + len(entities), facts.entities])
-        index, numbers = RowIndex.build(list(rows.T), [n_symbols] * (1 + len(roles)))
-        distinct = np.empty((len(index), rows.shape[1]), dtype=np.int64)
-        distinct[numbers] = rows
-        copies.append(numbers + sum(map(len, members)))
-        members.append(distinct)
-    n_facts = sum(map(len, members))
-    held_out = np.flatnonzero(split_rows(members, n_symbols, seed, 2 * (n_facts // 10)))
+    members, copies, n_symbols = _distinct_facts(labels)
+    numbers = _numbered_by_signature(members)
+    n_facts = sum(len(facts) for facts, _ in members)
+    facts = [block for block, _ in members]
+    held_out = np.flatnonzero(split_rows(facts, n_symbols, seed, 2 * (n_facts // 10), numbers))
     held_out = np.random.default_rng([seed, 1]).permutation(held_out)
     part = np.zeros(n_facts, dtype=np.int64)
     part[held_out[::2]], part[held_out[1::2]] = 1, 2
     splits = {}
     for number, split in enumerate(SPLITS):
-        chosen = {roles: part[rows] == number for roles, rows in zip(labels.blocks, copies, strict=True)}
-        blocks = {roles: labels.blocks[roles].filter(pl.Series(mask)) for roles, mask in chosen.items() if mask.any()}
+        blocks = {}
+        for (arity, block), rows, own in zip(labels.blocks.items(), copies, numbers, strict=True):
+            chosen = part[own[rows]] == number
+            if chosen.any():
+                blocks[arity] = block.take(chosen)
         if blocks:
-            splits[split] = Labels(MappingProxyType(blocks))
+            splits[split] = replace(labels.with_blocks(blocks), notices=())
     return splits
 
 
-def split_rows(members: Sequence[Ids], n_symbols: int, seed: int, held_out: int) -> npt.NDArray[np.bool_]:
+def _distinct_facts(labels: Labels) -> tuple[list[tuple[Ids, Ids]], list[Ids], int]:
+    """For each block its distinct facts, as symbols, with their signatures, and which of them each row is.
+
+    Symbols are entities and relations, numbered apart; the last value is how many there are.
+    """
+    ids = {relation: number for number, relation in enumerate(sorted(relations_of([labels])))}
+    names = EntityNames.of(labels)
+    entities = Vocabulary(names.names)
+    n_symbols = len(entities) + len(ids)
+    members, copies = [], []
+    for block, facts in encode_blocks(labels, names, entities, ids):
+        signature = block.signature.astype(np.int64)
+        rows = np.column_stack([signature, facts.relation + len(entities), facts.entities])
+        sizes = [len(labels.signatures), *[n_symbols] * (1 + facts.arity)]
+        index, numbers = RowIndex.build(list(rows.T), sizes)
+        distinct = np.empty((len(index), rows.shape[1]), dtype=np.int64)
+        distinct[numbers] = rows
+        members.append((distinct[:, 1:], distinct[:, 0]))
+        copies.append(numbers)
+    return members, copies, n_symbols
+
+
+def _numbered_by_signature(members: Sequence[tuple[Ids, Ids]]) -> list[Ids]:
+    """A number for every distinct fact over all blocks: signature by signature, and in order within each."""
+    signatures = np.concatenate([signature for _, signature in members])
+    numbers = np.empty(len(signatures), dtype=np.int64)
+    numbers[np.argsort(signatures, kind="stable")] = np.arange(len(signatures))
+    ends = np.cumsum([len(signature) for _, signature in members])
+    return np.split(numbers, ends[:-1])
+
+
+def split_rows(
+    members: Sequence[Ids], n_symbols: int, seed: int, held_out: int, numbers: Sequence[Ids] | None = None
+) -> npt.NDArray[np.bool_]:
     """Choose ``held_out`` facts at random so that what is left still holds every symbol, where that can be.
 
     Parameters
     ----------
     members
-        Blocks ``(n, k)`` of symbols (entities and relations, numbered apart); facts are numbered through all blocks.
+        Blocks ``(n, k)`` of symbols (entities and relations, numbered apart).
     n_symbols
         How many symbols there are.
     held_out
         How many facts to choose; where covering every symbol leaves too few, the rest are chosen at random.
+    numbers
+        The number of each fact of each block; counted through all blocks where they are not given.
 
     Returns
     -------
@@ -73,8 +100,10 @@ def split_rows(members: Sequence[Ids], n_symbols: int, seed: int, held_out: int)
     Facts come in a random order and are taken while each of their symbols stays in some other fact, as one would do
     it by hand; whole rounds are taken at once: the first ``c - 1`` candidates of a symbol with ``c`` facts left may go.
     """
-    facts, symbols = _pairs(members)
     n_facts = sum(len(block) for block in members)
+    if numbers is None:
+        numbers = np.split(np.arange(n_facts), np.cumsum([len(block) for block in members])[:-1])
+    facts, symbols = _pairs(members, numbers)
     rank = np.random.default_rng(seed).permutation(n_facts)
     chosen = np.zeros(n_facts, dtype=bool)
     candidate = np.ones(n_facts, dtype=bool)
@@ -93,16 +122,15 @@ def split_rows(members: Sequence[Ids], n_symbols: int, seed: int, held_out: int)
     return chosen
 
 
-def _pairs(members: Sequence[Ids]) -> tuple[Ids, Ids]:
+def _pairs(members: Sequence[Ids], numbers: Sequence[Ids]) -> tuple[Ids, Ids]:
     """Which fact holds which symbol, each pair once."""
-    facts, symbols, first = [], [], 0
-    for block in members:
+    facts, symbols = [], []
+    for block, own in zip(members, numbers, strict=True):
         ordered = np.sort(block, axis=1)
         new = np.ones(ordered.shape, dtype=bool)
         new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-        facts.append(first + np.nonzero(new)[0])
+        facts.append(own[np.nonzero(new)[0]])
         symbols.append(ordered[new])
-        first += len(block)
     return np.concatenate(facts), np.concatenate(symbols)
 
 

@@ -39,14 +39,15 @@ def read_text(path: Path, escaped: bool = False) -> Labels:
                 for line, name in zip(lines.tolist(), fields.to_series(), strict=True):
                     problems.add(line, f"expected a relation and at least one entity, found only {name!r}")
                 continue
-            report_empty(fields, lines, problems)
+            if report_empty(fields, lines, problems):
+                continue
             if escaped:
                 fields = _unescape(fields, lines, problems)
             builder.add(default_roles(fields.width - 1), with_lines(lines, fields))
     problems.check()
     labels = builder.build()
-    first = min(labels.rows_from(1), default=(0, ""))[1]
-    if first.lower() == "relation":
+    first = labels.first()
+    if first and first[1].lower() == "relation":
         return replace(
             labels, notices=(f"{path}: the first line looks like a header; plain text has none: read as a fact",)
         )
@@ -63,12 +64,14 @@ def read_csv_rows(path: Path, separator: str, problems: Problems) -> Iterator[tu
         yield from _fields(piece.data, _line_numbers(piece), separator)
 
 
-def report_empty(fields: pl.DataFrame, lines: Lines, problems: Problems) -> None:
-    """Add every row with an empty field to the problems."""
-    if any(column.has_nulls() for column in fields):
-        empty = fields.select(pl.any_horizontal(pl.all().is_null())).to_series()
-        for line, row in zip(lines[empty.to_numpy()].tolist(), fields.filter(empty).iter_rows(), strict=True):
-            problems.add(line, f"expected a name in every field, found field {row.index(None) + 1} empty")
+def report_empty(fields: pl.DataFrame, lines: Lines, problems: Problems) -> bool:
+    """Add every row with an empty field to the problems; whether there is any."""
+    if not any(column.has_nulls() for column in fields):
+        return False
+    empty = fields.select(pl.any_horizontal(pl.all().is_null())).to_series()
+    for line, row in zip(lines[empty.to_numpy()].tolist(), fields.filter(empty).iter_rows(), strict=True):
+        problems.add(line, f"expected a name in every field, found field {row.index(None) + 1} empty")
+    return True
 
 
 def with_lines(lines: Lines, fields: pl.DataFrame) -> pl.DataFrame:

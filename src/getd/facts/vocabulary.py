@@ -10,14 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from getd.errors import FactError, nearest
+from getd.errors import MANY, FactError, UnknownName, nearest
 from getd.facts.escape import escape_expr, unescape_expr
 from getd.facts.files import atomic_path
 from getd.facts.labels import text_series
 from getd.facts.source import BOM, read_blocks
 
 Ids = npt.NDArray[np.int64]
-MANY = 2000  # names that are compared letter by letter
 
 
 class Vocabulary(Sequence[str]):
@@ -69,7 +68,7 @@ class Vocabulary(Sequence[str]):
         """The number of a name; an unknown one is refused with the nearest."""
         found = self._find(name)
         if found is None:
-            raise FactError(f"unknown name {name!r}{self.hint(name)}")
+            raise UnknownName(f"unknown name {name!r}", lambda: self.hint(name))
         return found
 
     def hint(self, name: str) -> str:

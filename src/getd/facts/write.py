@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from itertools import groupby
 from pathlib import Path
 from typing import Literal, get_args
 
 import polars as pl
 
 from getd.errors import WriteError
+from getd.facts.encode import block_relations, relations_of
 from getd.facts.escape import escape_expr
-from getd.facts.labels import RELATION, ROW, Labels, entity_columns
+from getd.facts.labels import Labels
 from getd.facts.relation import Relation, Roles, default_roles, relation_labels
 from getd.facts.vocabulary import write_lines
 
@@ -31,7 +33,7 @@ def write_labels(labels: Labels, path: Path, form: WriteFormat, tsv_names: Mappi
 
 def _write(labels: Labels, path: Path, form: WriteFormat, tsv_names: Mapping[Relation, str]) -> None:
     if form == "tsv":
-        write_lines(path, _in_order(labels, lambda roles, block: _tsv_lines(roles, block, tsv_names)))
+        write_lines(path, _in_order(labels, lambda labels, arity: _tsv_lines(labels, arity, tsv_names)))
     elif form == "jsonl":
         write_lines(path, _in_order(labels, _json_lines))
     elif form == "hyper-csv":
@@ -58,38 +60,64 @@ def names_without_roles(relations: Iterable[Relation]) -> dict[Relation, str]:
     return names
 
 
-def _in_order(labels: Labels, lines: Callable[[Roles, pl.DataFrame], pl.Series]) -> pl.Series:
-    parts = [pl.DataFrame([block[ROW], lines(roles, block).alias("line")]) for roles, block in labels.blocks.items()]
-    return pl.concat(parts).sort(ROW)["line"]
+def _in_order(labels: Labels, lines: Callable[[Labels, int], pl.Series]) -> pl.Series:
+    parts = [
+        pl.DataFrame([pl.Series("row", block.row), lines(labels, arity).alias("line")])
+        for arity, block in labels.blocks.items()
+    ]
+    return pl.concat(parts).sort("row")["line"]
 
 
-def _names(block: pl.DataFrame) -> pl.DataFrame:
-    return block.select(pl.all().exclude(ROW).cast(pl.String))
+def _by_signature(labels: Labels, arity: int, text: Callable[[Roles], str | None]) -> pl.Series:
+    """A text that depends on the roles, for every fact of a block."""
+    texts = [text(roles) if len(roles) == arity else None for roles in labels.signatures]
+    return pl.Series(texts, dtype=pl.String).gather(labels.blocks[arity].signature)
 
 
-def _tsv_lines(roles: Roles, block: pl.DataFrame, tsv_names: Mapping[Relation, str]) -> pl.Series:
-    names = block[RELATION].unique().cast(pl.String).to_list()
-    relation = pl.col(RELATION).replace_strict(
-        {n: tsv_names[Relation(n, roles)] for n in names}, return_dtype=pl.String
-    )
-    columns = [relation, *map(pl.col, entity_columns(len(roles)))]
-    return _names(block).select(pl.concat_str([escape_expr(c) for c in columns], separator="\t")).to_series()
+def _tsv_lines(labels: Labels, arity: int, tsv_names: Mapping[Relation, str]) -> pl.Series:
+    relations, which = block_relations(labels, labels.blocks[arity])
+    names = pl.Series([tsv_names[relation] for relation in relations], dtype=pl.String).gather(which)
+    texts = labels.texts(arity).with_columns(names.alias("relation"))
+    return texts.select(
+        pl.concat_str([escape_expr(pl.col(name)) for name in texts.columns], separator="\t")
+    ).to_series()
 
 
-def _json_lines(roles: Roles, block: pl.DataFrame) -> pl.Series:
-    columns = entity_columns(len(roles))
-    relation, entities, extra = pl.col(RELATION).alias("relation"), pl.concat_list(columns), list[pl.Expr]()
+def _json_lines(labels: Labels, arity: int) -> pl.Series:
+    """``{"relation": …, "entities": …}``: what stands around the names depends on the roles alone."""
+    around = {roles: _json_around(roles) for roles in labels.signatures if len(roles) == arity}
+    relation, *entities = (_json_text(column) for column in labels.texts(arity))
+    parts = [pl.Series(['{"relation":']).new_from_index(0, len(relation)), relation]
+    for position, entity in enumerate(entities):
+        parts += [_by_signature(labels, arity, lambda roles, j=position: around[roles][j]), entity]  # type: ignore[misc]
+    parts.append(_by_signature(labels, arity, lambda roles: around[roles][-1]))
+    frame = pl.DataFrame([part.alias(str(place)) for place, part in enumerate(parts)])
+    return frame.select(pl.concat_str(pl.all())).to_series()
+
+
+def _json_text(names: pl.Series) -> pl.Series:
+    """Names as JSON writes them, quotation marks and all."""
+    record = names.alias("").to_frame().to_struct().struct.json_encode()  # {"":"name"}
+    return record.str.strip_prefix('{"":').str.strip_suffix("}")
+
+
+def _json_around(roles: Roles) -> list[str]:
+    """What JSON has before each entity of a fact, and after the last."""
+    if roles == default_roles(len(roles)):
+        return [',"entities":[', *[","] * (len(roles) - 1), "]}"]
     if not _stand_together(roles):  # no object can say that
-        extra = [pl.concat_list([pl.lit(role) for role in roles]).alias("roles")]
-    elif roles != default_roles(len(roles)):
-        places = {
-            role: [c for c, other in zip(columns, roles, strict=True) if other == role] for role in dict.fromkeys(roles)
-        }
-        entities = pl.struct(
-            (pl.col(of[0]) if len(of) == 1 else pl.concat_list(of)).alias(role) for role, of in places.items()
-        )
-    record = pl.struct(relation, *extra, entities.alias("entities"))
-    return _names(block).select(record.struct.json_encode()).to_series()
+        return [f',"roles":{_dumps(roles)},"entities":[', *[","] * (len(roles) - 1), "]}"]
+    before, closing = [], ',"entities":{'
+    for role, positions in groupby(roles):
+        number = len(list(positions))
+        opening, *others = [f"{_dumps(role)}:{'[' * (number > 1)}", *[","] * (number - 1)]
+        before += [closing + opening, *others]
+        closing = "]," if number > 1 else ","
+    return [*before, closing[:-1] + "}}"]
+
+
+def _dumps(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _stand_together(roles: Roles) -> bool:
@@ -109,13 +137,15 @@ def check_hyper(relations: Iterable[Relation]) -> None:
             raise WriteError(f"{told}; choose another form")
 
 
-def _hyper_lines(roles: Roles, block: pl.DataFrame) -> pl.Series:
-    if len(roles) < 2:
+def _hyper_lines(labels: Labels, arity: int) -> pl.Series:
+    if arity < 2:
         raise WriteError("hyper-csv needs a subject and an object, found facts with one entity")
-    fields = [pl.col("0"), pl.col(RELATION), pl.col("1")]
-    for column, role in zip(entity_columns(len(roles))[2:], roles[2:], strict=True):
-        fields += [pl.lit(role), pl.col(column)]
-    return _names(block).select(pl.concat_str([_quote(field) for field in fields], separator=",")).to_series()
+    texts = labels.texts(arity)
+    fields = [texts["0"], texts["relation"], texts["1"]]
+    for position in range(2, arity):
+        fields += [_by_signature(labels, arity, lambda roles, j=position: roles[j]), texts[str(position)]]  # type: ignore[misc]
+    frame = pl.DataFrame([field.alias(str(place)) for place, field in enumerate(fields)])
+    return frame.select(pl.concat_str([_quote(pl.col(name)) for name in frame.columns], separator=",")).to_series()
 
 
 def _quote(field: pl.Expr) -> pl.Expr:
@@ -125,13 +155,20 @@ def _quote(field: pl.Expr) -> pl.Expr:
 
 def _table(labels: Labels) -> pl.DataFrame:
     """Columns relation, e1 … en, and roles, where any relation names them."""
-    width = max(map(len, labels.blocks))
-    with_roles = any(roles != default_roles(len(roles)) for roles in labels.blocks)
+    width = max(labels.blocks)
+    with_roles = any(relation.has_named_roles for relation in relations_of([labels]))
     parts = []
-    for roles, block in labels.blocks.items():
-        entities = [pl.col(c).cast(pl.String).alias(f"e{int(c) + 1}") for c in entity_columns(len(roles))]
-        empty = [pl.lit(None, dtype=pl.String).alias(f"e{j + 1}") for j in range(len(roles), width)]
-        named = roles != default_roles(len(roles))
-        text = pl.lit(json.dumps(roles, ensure_ascii=False) if named else None, dtype=pl.String).alias("roles")
-        parts.append(block.select(ROW, pl.col(RELATION).cast(pl.String), *[text] * with_roles, *entities, *empty))
-    return pl.concat(parts).sort(ROW).drop(ROW)
+    for arity, block in labels.blocks.items():
+        texts = labels.texts(arity)
+        columns = [pl.Series("row", block.row), texts["relation"]]
+        if with_roles:
+            columns.append(_by_signature(labels, arity, _roles_text).alias("roles"))
+        columns += [texts[str(j)].alias(f"e{j + 1}") for j in range(arity)]
+        empty = pl.Series([None], dtype=pl.String).new_from_index(0, len(block))
+        columns += [empty.alias(f"e{j + 1}") for j in range(arity, width)]
+        parts.append(pl.DataFrame(columns))
+    return pl.concat(parts).sort("row").drop("row")
+
+
+def _roles_text(roles: Roles) -> str | None:
+    return None if roles == default_roles(len(roles)) else json.dumps(roles, ensure_ascii=False)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from getd.errors import FactError, nearest
+from getd.errors import FactError, UnknownName, nearest
 from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase
 
@@ -98,7 +98,7 @@ def find_relation(kb: KnowledgeBase, name: str) -> int:
     if found:
         labels = ", ".join(kb.relations[number] for number in found)
         raise FactError(f"relation {name!r} is one of {labels} here; name one of these")
-    raise FactError(f"unknown relation {name!r}{nearest(name, list(kb.relations))}")
+    raise UnknownName(f"unknown relation {name!r}", lambda: nearest(name, list(kb.relations)))
 
 
 def _relation(kb: KnowledgeBase, name: str, arity: int) -> int:
@@ -117,13 +117,13 @@ def _relation(kb: KnowledgeBase, name: str, arity: int) -> int:
     if found:
         arities = sorted({kb.signatures[number].arity for number in found})
         raise FactError(f"relation {name!r} has {' or '.join(map(str, arities))} entities, found {arity}")
-    raise FactError(f"unknown relation {name!r}{nearest(name, sorted(kb.relations_named))}")
+    raise UnknownName(f"unknown relation {name!r}", lambda: nearest(name, sorted(kb.relations_named)))
 
 
 def _by_role(kb: KnowledgeBase, relation: str, entities: Mapping[str, str | Sequence[str]]) -> tuple[int, list[str]]:
     named = [kb.relations.id(relation)] if relation in kb.relations else kb.relations_named.get(relation, [])
     if not named:
-        raise FactError(f"unknown relation {relation!r}{nearest(relation, sorted(kb.relations_named))}")
+        raise UnknownName(f"unknown relation {relation!r}", lambda: nearest(relation, sorted(kb.relations_named)))
     given = {role: [names] if isinstance(names, str) else list(names) for role, names in entities.items()}
     counted = {role: len(names) for role, names in given.items()}
     for number in named:
@@ -141,4 +141,4 @@ def _by_role(kb: KnowledgeBase, relation: str, entities: Mapping[str, str | Sequ
 def _entity(kb: KnowledgeBase, name: str) -> int:
     if name in kb.entities:
         return kb.entities.id(name)
-    raise FactError(f"unknown entity {name!r}{kb.entities.hint(name)}")
+    raise UnknownName(f"unknown entity {name!r}", lambda: kb.entities.hint(name))

@@ -47,13 +47,12 @@ def read_named_facts(path: Path, kb: KnowledgeBase, form: Format | None = None) 
 
 def _read(path: Path, form: Format | None, parse: Callable[[str, Names], T]) -> list[tuple[int, T]]:
     problems, found = Problems(path), []
-    for roles, block in read_labels(path, form).blocks.items():
+    for row, roles, (relation, *names) in read_labels(path, form).facts():
         unnamed = roles == default_roles(len(roles))
-        for row, relation, *names in block.drop("arrangement", strict=False).iter_rows():
-            try:
-                found.append((row, parse(relation, names if unnamed else _by_role(roles, names))))
-            except FactError as error:
-                problems.add(row, str(error))
+        try:
+            found.append((row, parse(relation, names if unnamed else _by_role(roles, names))))
+        except FactError as error:
+            problems.add(row, error)
     problems.check()
     return sorted(found, key=lambda item: item[0])
 

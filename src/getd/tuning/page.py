@@ -14,6 +14,7 @@ from getd.facts.files import atomic_path
 from getd.tuning.pictures import MARKS, bars, curves, history, slices
 from getd.tuning.study import Study
 from getd.tuning.trial import Trial, counts
+from getd.visible import visible
 
 STYLE = """
 :root { color-scheme: light dark; --line: #8886; }
@@ -30,7 +31,7 @@ def write_page(study: Study, path: Path) -> Path:
     """Write the page of a study."""
     trials, best = study.trials(), study.best()
     shown = [trial for trial in trials if trial.mrr is not None and trial.state in MARKS]
-    data, model = study.note("data"), study.note("config")["model"]["name"]
+    data, model = visible(study.note("data")), study.note("config")["model"]["name"]
     parts = [f"<h1>{escape(model)} on {escape(data)}</h1>", _summary(trials, best)]
     if shown:
         parts.append(
@@ -95,4 +96,4 @@ def _table(trials: Sequence[Trial], best: Trial | None, names: Sequence[str]) ->
 def _text(value: Any) -> str:
     if value is None:
         return "–"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{value:.4g}" if isinstance(value, float) else visible(str(value))

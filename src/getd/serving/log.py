@@ -1,0 +1,27 @@
+"""The log of the service: what a request or an exception brings along cannot act on the reader's terminal."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from getd.visible import visible
+
+
+class VisibleFormatter(logging.Formatter):
+    """Control characters are shown escaped, line by line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return "\n".join(visible(line) for line in super().format(record).split("\n"))
+
+
+LOG_CONFIG: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"visible": {"()": VisibleFormatter, "fmt": "%(levelname)s: %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "visible"}},
+    "loggers": {
+        name: {"handlers": ["stderr"], "level": "WARNING", "propagate": False}
+        for name in ("getd", "uvicorn", "uvicorn.access")
+    },
+}

@@ -1,0 +1,126 @@
+"""Case after case within a time: what is wrong is kept in a folder, the rest is counted."""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from tests.fuzz.case import Case, Outcome, faults, longest_line
+from tests.fuzz.command import TimeLimit
+from tests.fuzz.targets import TARGETS
+
+LIMIT = 5.0  # seconds of work for a case
+
+
+@dataclass
+class Summary:
+    """What a campaign counted."""
+
+    cases: dict[str, int] = field(default_factory=dict)  # by kind of target
+    codes: dict[int, int] = field(default_factory=dict)  # by exit code
+    failed: list[tuple[str, list[str]]] = field(default_factory=list)  # name of the case, what is wrong
+    slowest: tuple[float, str] = (0.0, "")
+    longest: tuple[int, str] = (0, "")
+
+    def add(self, case: Case, outcome: Outcome | None, seconds: float) -> list[str]:
+        """Count a case; what is wrong with it. No outcome: the time was over."""
+        kind = case.name.partition("-")[0]
+        self.cases[kind] = self.cases.get(kind, 0) + 1
+        self.slowest = max(self.slowest, (seconds, case.name))
+        wrong = ["too slow"] if outcome is None else faults(outcome)
+        if outcome is not None:
+            self.codes[outcome.code] = self.codes.get(outcome.code, 0) + 1
+            self.longest = max(self.longest, (longest_line(outcome), case.name))
+        if wrong:
+            self.failed.append((case.name, wrong))
+        return wrong
+
+    def lines(self) -> list[str]:
+        """The summary for people."""
+        counted = {
+            "tracebacks": self._failed("traceback"),
+            "too slow": self._failed("too slow"),
+            "raw control characters": self._failed("a raw control character"),
+        }
+        return [
+            *(f"{kind}: {number:,}" for kind, number in self.cases.items()),
+            f"exit codes: {', '.join(f'{code}: {number:,}' for code, number in sorted(self.codes.items()))}",
+            *(f"{what}: {number:,}" for what, number in counted.items()),
+            f"slowest: {self.slowest[0]:.2f} s ({self.slowest[1]})",
+            f"longest message line: {self.longest[0]} characters ({self.longest[1]})",
+            f"failed: {len(self.failed):,}",
+        ]
+
+    def _failed(self, what: str) -> int:
+        return sum(any(text.startswith(what) for text in wrong) for _, wrong in self.failed)
+
+
+def run_campaign(
+    kind: str, seed: int, shared: Path, seconds: float, kept: Path | None = None, start: int = 0, limit: float = LIMIT
+) -> Summary:
+    """Run the cases of a kind for some seconds; those that fail are put into folders of their own under ``kept``."""
+    summary, end = Summary(), time.monotonic() + seconds
+    for case in TARGETS[kind](seed, shared, start):
+        if time.monotonic() > end:
+            break
+        run_case(case, summary, seed, kept, limit)
+    return summary
+
+
+def run_case(case: Case, summary: Summary, seed: int, kept: Path | None = None, limit: float = LIMIT) -> list[str]:
+    """Make and run one case; what is wrong with it."""
+    with tempfile.TemporaryDirectory() as made, tempfile.TemporaryDirectory() as used:
+        case.make(Path(made))
+        shutil.copytree(made, used, dirs_exist_ok=True, symlinks=True)
+        begin, outcome = time.process_time(), None
+        try:
+            with _time_limit(limit):
+                outcome = case.run(Path(used))
+        except TimeLimit:
+            pass
+        wrong = summary.add(case, outcome, time.process_time() - begin)
+        if wrong and kept is not None:
+            _keep(case, Path(made), outcome, {"case": case.name, "seed": seed, "wrong": wrong}, kept)
+    return wrong
+
+
+def _keep(case: Case, made: Path, outcome: Outcome | None, about: dict[str, object], kept: Path) -> None:
+    folder = kept / f"{case.name}-seed-{about['seed']}"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(made, folder / "files", symlinks=True)
+    record = about | (asdict(outcome) if outcome else {})
+    (folder / "case.json").write_text(json.dumps(record, indent=1), encoding="utf-8")
+
+
+@contextmanager
+def _time_limit(seconds: float) -> Iterator[None]:
+    """An alarm after so many seconds of work, or six times as many by the clock, however busy the machine is.
+
+    Where no Python runs that could hear it, the process ends at last, with the stack on standard error.
+    """
+
+    def over(*_: object) -> None:
+        raise TimeLimit
+
+    timers = {signal.ITIMER_PROF: (signal.SIGPROF, seconds), signal.ITIMER_REAL: (signal.SIGALRM, 6 * seconds)}
+    before = {number: signal.signal(number, over) for number, _ in timers.values()}
+    faulthandler.dump_traceback_later(12 * seconds, exit=True, file=sys.__stderr__)
+    for timer, (_, moment) in timers.items():
+        signal.setitimer(timer, moment)
+    try:
+        yield
+    finally:
+        for timer in timers:
+            signal.setitimer(timer, 0)
+        faulthandler.cancel_dump_traceback_later()
+        for number, handler in before.items():
+            signal.signal(number, handler)
