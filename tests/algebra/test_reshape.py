@@ -56,6 +56,14 @@ def test_an_environment_is_that_of_the_core_multiplied_out_and_reshaped(
         assert_close(environment, environment_by_loops(core, vectors, place))
 
 
+def test_cores_of_one_shape_are_multiplied_in_their_order() -> None:
+    """Nothing but the order tells such cores apart."""
+    dims, cores = (4, 4), random_ring((2, 2, 2, 2), (3, 3, 3, 3))
+    vectors, core = random_vectors(dims), ring_tensor_by_loops(cores).reshape(dims)
+    for place, environment in enumerate(reshaped_environments(cores, dims, vectors)):
+        assert_close(environment, environment_by_loops(core, vectors, place))
+
+
 @pytest.mark.parametrize(("dims", "ring_shape"), EVERY)
 def test_one_place_is_the_same_as_all_at_once_and_never_reads_its_own_vector(
     dims: tuple[int, ...], ring_shape: tuple[int, ...]

@@ -128,10 +128,11 @@ def all_alike(n_entities: int, dim: int, n_relations: int = N_RELATIONS, seed: i
     return Given(random_vectors(n_relations, dim, seed=seed), random_vectors(dim, seed=seed + 1).repeat(n_entities, 1))
 
 
-def test_equal_vectors_are_level_whatever_the_shape_of_the_product() -> None:
+@pytest.mark.parametrize("shapes", [1_000, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_equal_vectors_are_level_whatever_the_shape_of_the_product(shapes: int) -> None:
     rng = np.random.default_rng(0)
     nothing = KnownAnswers.build([], 9, 90)
-    for number in range(10_000):
+    for number in range(shapes):
         n_facts, n_entities, dim = rng.integers(1, [9, 90, 260]).tolist()
         model = all_alike(n_entities, dim, n_relations=n_facts, seed=number)
         facts = Facts(np.arange(n_facts), rng.integers(0, n_entities, (n_facts, 1)))

@@ -12,7 +12,7 @@ import getd
 from getd.errors import ConfigError, FactError
 from getd.evaluation.metrics import Metrics
 from getd.evaluation.ranks import rank_facts
-from getd.evaluation.report import GROUPINGS, evaluate, floor_models, sample_facts, validation_mrr
+from getd.evaluation.report import GROUPINGS, evaluate, evaluate_floors, floor_models, sample_facts, validation_mrr
 from getd.facts.facts import count
 from getd.facts.knowledge_base import KnowledgeBase
 from tests import reference as facts_reference
@@ -106,6 +106,11 @@ def test_the_floors_are_measured_as_any_model_is(kb: KnowledgeBase, model: Table
         assert found.floors[name] == evaluate(floor, kb, by=(), floors=False).metrics
     assert found.protocol["trained_on"] == ["train", "valid"]
     assert found.floors != evaluate(model, kb, by=()).floors
+
+
+@pytest.mark.parametrize("split", ["valid", "test"])
+def test_the_floors_alone_are_those_beside_a_model(kb: KnowledgeBase, model: Table, split: str) -> None:
+    assert evaluate_floors(kb, split) == evaluate(model, kb, split, by=()).floors
 
 
 def test_what_the_model_was_trained_on_is_seen(kb: KnowledgeBase, model: Table) -> None:

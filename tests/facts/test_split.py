@@ -61,6 +61,14 @@ def test_the_seed_decides() -> None:
     assert first == again != other
 
 
+def test_the_seed_decides_what_is_held_out_too() -> None:
+    """Not only what of it is valid and what is test."""
+    table = np.arange(200).reshape(100, 2) % 20
+    first, again, other = (split_rows([table], 20, seed, 20) for seed in (1, 1, 2))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
 def test_a_large_file_is_split_without_a_loop_over_facts() -> None:
     rng = np.random.default_rng(0)
     table = rng.integers(0, 30_000, (200_000, 4))

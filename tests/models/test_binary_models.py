@@ -174,3 +174,20 @@ def test_dropping_feature_maps_keeps_their_mean() -> None:
     assert kept.unique().tolist() == pytest.approx([0, 4 / 3])
     assert kept.mean().item() == pytest.approx(1, abs=0.03)
     assert model.eval()._kept(torch.ones(50, 24)) is None
+
+
+def test_conve_follows_the_statistics_of_its_feature_maps_as_batch_norm_does() -> None:
+    settings = ConvESettings(entity_dim=12, channels=2, input_dropout=0, feature_dropout=0, query_dropout=0)
+    model = ConvE(N_ENTITIES, N_RELATIONS, (2,), settings, torch.Generator().manual_seed(0)).double().train()
+    entities, relation = EVERY_PAIR[:3], torch.tensor([0, 1, 2])
+    model.query(relation, entities, 0)
+
+    rows = torch.cat([model.entity(entities[:, 1])[:, :-1], model.relation(relation)], dim=1)
+    images = ((rows - rows.mean()) / (rows.var(correction=0) + 1e-5).sqrt()).view(3, 1, *model.image)
+    filters = model.filters.T.reshape(2, 1, model.kernel, model.kernel)
+    maps = torch.nn.functional.conv2d(images, filters)
+    norm = torch.nn.BatchNorm2d(2).double().train()
+    norm(maps)
+    assert model.map_norm is not None
+    assert_close(model.map_norm.running_mean, norm.running_mean)
+    assert_close(model.map_norm.running_var, norm.running_var)

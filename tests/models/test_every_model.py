@@ -296,6 +296,21 @@ def test_a_model_of_mixed_arity_shares_its_entities(form: str) -> None:
         model.score_candidates(*batch(3), 0)
 
 
+@pytest.mark.parametrize("form", [form for form, _ in forms_and_arities(3) if FORMS[form][0] != "nalp"])
+def test_a_model_of_mixed_arity_scores_facts_as_one_of_their_arity_alone(form: str) -> None:
+    """Norms, rings and cores are those of the facts' own arity, whatever else there is."""
+    mixed = make(form, (2, 3, 4))
+    weights = mixed.state_dict()
+    for arity in (2, 3, 4):
+        alone, (relation, entities) = make(form, arity), batch(arity)
+        own = {name: weights[name][tuple(map(slice, old.shape))] for name, old in alone.state_dict().items()}
+        alone.load_state_dict(own)
+        for position in range(arity):
+            expected = alone.score_candidates(relation, entities, position)
+            assert_close(mixed.score_candidates(relation, entities, position), expected)
+        assert_close(mixed.score_relations(entities), alone.score_relations(entities))
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_a_batch_of_one_fact_can_be_learnt_from(form: str) -> None:
     model = make(form, 2).train()

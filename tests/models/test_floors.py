@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from getd.models.base import ScoringModel
-from getd.models.frequency import Frequency
+from getd.models.frequency import Counts, Frequency
 from getd.models.lookup import GRID, Lookup
 from tests.evaluation import reference_evaluation as reference
 from tests.evaluation.reference_evaluation import Fact
@@ -122,3 +123,10 @@ def test_sums_equal_as_fractions_are_level_whatever_the_order_of_their_terms() -
     [scores] = model.score_candidates(torch.tensor([0]), torch.tensor([[1, 2, 3, 0]]), 3).tolist()
     assert (0.1 + 0.2) + 0.3 != (0.3 + 0.2) + 0.1
     assert scores[5] == scores[6] == pytest.approx(0.6, abs=2 * GRID)
+
+
+def test_shares_below_the_least_are_left_out_and_the_others_stay_what_they_are() -> None:
+    keys, values = np.array([7] * 10 + [9]), np.array([0] * 5 + [1] * 3 + [2, 3] + [1])
+    counted = Counts(keys, values, 4, share=True, least=0.3)
+    rows, kept, weights = counted.find(torch.tensor([7, 8, 9]))
+    assert (rows.tolist(), kept.tolist(), weights.tolist()) == ([0, 0, 2], [0, 1, 1], [0.5, 0.3, 1.0])

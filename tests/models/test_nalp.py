@@ -142,3 +142,12 @@ def test_roles_of_one_name_are_one_whatever_the_relation() -> None:
     assert_close(one, other)  # the same entities in the same roles
     apart = NaLP(6, 2, (2,), NaLPSettings(**settings.model_dump() | {"roles": "position"}), None, [[0, 1], [1, 0]])
     assert len(apart.role.weight) == 4
+
+
+def test_facts_of_an_arity_are_normalised_by_their_own_statistics() -> None:
+    model, (relation, entities) = make((2, 3), batch_norm=True), batch(2)
+    before = model.score_candidates(relation, entities, 0)
+    model.norms["3"].running_mean += 1.0
+    assert torch.equal(model.score_candidates(relation, entities, 0), before)
+    model.norms["2"].running_mean += 1.0
+    assert not torch.equal(model.score_candidates(relation, entities, 0), before)

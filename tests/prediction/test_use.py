@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from itertools import product
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from getd.prediction.question import parse_question
 from getd.prediction.questions import read_facts
 from getd.prediction.rating import Rating
 from getd.prediction.run import Run, open_run
+from getd.runs.folder import RunFolder
 from getd.training.demo import train_demo
 
 
@@ -63,6 +65,65 @@ def test_several_holes_equal_exhaustive_search(small: Run, asked: list[str], all
     scores = [answer.score for answer in answer_jointly(plain, question, top=5, all_below=all_below)]
     assert scores == sorted(scores, reverse=True)
     assert all(answer.probability is None and not answer.known for answer in answers)
+
+
+def test_known_facts_are_no_answers_of_several_holes_unless_asked_for(small: Run) -> None:
+    question = parse_question(small.kb, "s", ["?", "?", "e4"])
+    known = {fact[1:3] for fact in _every_fact(small.kb) if fact[0] == "s" and fact[3] == "e4"}
+    assert known
+    for all_below in (0, 100):
+        answers = answer_jointly(small.answerer, question, 81, all_below=all_below)
+        assert not known & {answer.names for answer in answers}
+    both = answer_jointly(small.answerer, question, 81, include_known=True, all_below=100)
+    assert {answer.names for answer in both if answer.known} == known
+    assert len(both) == 81 == len(answers) + len(known)
+
+
+def _every_fact(kb: KnowledgeBase) -> list[tuple[str, ...]]:
+    return [fact for blocks in kb.splits.values() for block in blocks.values() for fact in kb.decode(block)]
+
+
+def test_a_fact_is_no_reason_for_itself(small: Run) -> None:
+    (facts,) = small.kb.split("train").values()
+    for row in range(4):
+        fact = facts.take(slice(row, row + 1))
+        for why in small.why_fact(fact, range(3), top=100):
+            assert why.facts
+            assert small.kb.decode(fact)[0] not in {reason.fact for reason in why.facts}
+
+
+@pytest.mark.parametrize("temperature", [0.5, 2.0])
+def test_probabilities_are_a_softmax_of_scores_over_the_temperature(small: Run, temperature: float) -> None:
+    run = Run(small.folder, small.kb, small.model, Calibration(temperature={"3": temperature}))
+    for include_known in (False, True):
+        answers = run.predict("s", ["e1", "?", "e4"], top=9, include_known=include_known)
+        weights = [np.exp(answer.score / temperature) for answer in answers]
+        assert len(answers) == 9 - (not include_known)
+        wanted = [weight / sum(weights) for weight in weights]
+        assert [answer.probability for answer in answers] == pytest.approx(wanted, rel=1e-4)
+
+
+@pytest.mark.parametrize("include_known", [False, True])
+def test_the_confidence_of_an_answer_is_that_of_the_fact_it_makes(small: Run, include_known: bool) -> None:
+    curve = Confidence(slope=1.5, fit_slope=0.5, intercept=3.0)
+    run = Run(small.folder, small.kb, small.model, Calibration(temperature={"3": 0.8}, confidence={"3": curve}))
+    answers = run.predict("s", ["e1", "?", "e4"], top=9, include_known=include_known)
+    rated = _rate(run, "s", [["e1", answer.name, "e4"] for answer in answers])
+    assert [answer.confidence for answer in answers] == pytest.approx([r.confidence for r in rated], rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["config.toml", "weights.safetensors", "entities.txt", "facts.parquet", "memory.json", "calibration.json"],
+)
+def test_a_run_that_was_changed_has_another_fingerprint(small: Run, name: str, tmp_path: Path) -> None:
+    shutil.copytree(small.path, tmp_path / "copy")
+    copy = Run(RunFolder(tmp_path / "copy"), small.kb, small.model)
+    before = copy.fingerprint()
+    assert before == small.fingerprint()
+    path = tmp_path / "copy" / name
+    path.write_bytes((path.read_bytes() if path.exists() else b"") + b" ")
+    assert copy.fingerprint() != before
 
 
 def test_more_holes_find_no_less(demo_run: Run) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +12,9 @@ import torch
 import getd
 from getd.errors import FactFileError, RunError
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.models.registry import MODELS
+from getd.models.registry import MODELS, make_model, model_settings
 from getd.prediction.run import Run
-from getd.training.extend import extend
+from getd.training.extend import SMOOTHING, _Asked, _loss, extend
 
 SETTINGS = {"entity_dim": 8}
 
@@ -94,6 +95,25 @@ def test_every_model_can_be_extended(model: str, tmp_path: Path, monkeypatch: py
     answers = larger.predict("r", ["?", "e1", "e3"], top=20)
     assert "new" in {answer.name for answer in answers}
     assert all(np.isfinite(answer.score) for answer in answers)
+
+
+def test_known_answers_are_no_negatives_of_new_entities() -> None:
+    facts = [("r", "new", "a"), ("r", "new", "b"), ("r", "c", "d"), ("r", "e", "a")]
+    kb = KnowledgeBase.from_facts({"train": facts, "test": [("r", "new", "e")]})
+    settings = model_settings("n-cp", {"entity_dim": 4, "batch_norm": False})
+    sizes = kb.n_entities, kb.n_relations, kb.arities
+    model = make_model("n-cp", settings, *sizes, torch.Generator().manual_seed(0)).double().eval()
+    block = kb.split("train")[2]
+    scores = model.score_candidates(torch.tensor(block.relation), torch.tensor(block.entities), 1).tolist()
+
+    expected = 0.0
+    for row, (_, first, second) in enumerate(facts):
+        left_out = {name for _, given, name in facts if given == first and name != second}
+        kept = {name: scores[row][kb.entities.id(name)] for name in kb.entities if name not in left_out}
+        log_sum = math.log(sum(map(math.exp, kept.values())))
+        expected += log_sum - (1 - SMOOTHING) * kept[second] - SMOOTHING * sum(kept.values()) / len(kept)
+    found = _loss(_Asked(model), {}, block, 1, kb.known("train"))
+    assert found.item() == pytest.approx(expected / len(facts))
 
 
 def test_what_cannot_be_added_is_refused(run: Run, tmp_path: Path) -> None:

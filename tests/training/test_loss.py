@@ -95,6 +95,21 @@ def test_losses_of_many_answers_are_their_formulas() -> None:
     assert multi_answer_loss(scores, labels, "bce").item() == pytest.approx(plain, rel=1e-5)
 
 
+@pytest.mark.parametrize("kind", ["softmax", "bce", "bce-over-softmax"])
+def test_smoothing_gives_every_candidate_its_share_of_the_weight(kind: str) -> None:
+    raw, smoothing = [1.0, 2.0, -1.0], 0.3
+    answers = [0.5, 0.0, 0.5] if kind == "softmax" else [1.0, 0.0, 1.0]
+    wanted = [(1 - smoothing) * answer + smoothing / 3 for answer in answers]
+    likely = [math.exp(score) / sum(map(math.exp, raw)) for score in raw]
+    if kind == "softmax":
+        expected = -sum(w * math.log(p) for w, p in zip(wanted, likely, strict=True))
+    else:
+        chances = [1 / (1 + math.exp(-score)) for score in raw] if kind == "bce" else likely
+        expected = -sum(w * math.log(p) + (1 - w) * math.log(1 - p) for w, p in zip(wanted, chances, strict=True)) / 3
+    found = multi_answer_loss(torch.tensor([raw]), torch.tensor([[1.0, 0.0, 1.0]]), kind, smoothing)
+    assert found.item() == pytest.approx(expected, rel=1e-5)
+
+
 def test_with_one_answer_the_softmax_losses_agree() -> None:
     query, table, target, _, _ = example()
     nothing = (torch.tensor([], dtype=torch.long),) * 2

@@ -9,6 +9,7 @@ import pytest
 from getd.errors import ConfigError
 from getd.models.registry import MODELS
 from getd.tuning.space import SPACES, Choices, Range, read_space
+from getd.tuning.study import _distribution
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -63,3 +64,15 @@ def test_a_mistyped_space_gets_the_nearest() -> None:
         ConfigError, match=r"^no space or file 'papr'; did you mean 'paper'\? \(there are paper, wide\)$"
     ):
         read_space("papr", {}, "getd")
+
+
+@pytest.mark.parametrize("log", [True, False])
+@pytest.mark.parametrize(("low", "high"), [(1, 64), (0.001, 0.1)])
+def test_a_range_is_searched_between_its_ends_on_its_scale(low: float, high: float, log: bool) -> None:
+    found = _distribution(Range(low=low, high=high, log=log))
+    assert (found.low, found.high, found.log) == (low, high, log)
+    assert isinstance(found.low, type(low))
+
+
+def test_choices_are_searched_as_they_are() -> None:
+    assert _distribution(Choices(choices=(0.9, "a", True))).choices == (0.9, "a", True)

@@ -1,0 +1,164 @@
+"""What rows are trained on, fitted on and measured with: each compared with the same done by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+
+from getd.evaluation.remembering import choose_weights
+from getd.evaluation.report import evaluate
+from getd.experiments import rows as rows_module
+from getd.experiments.measure import Place, measure, valid_in_train, with_test_as_valid
+from getd.experiments.rows import Point, all_rows, find_row
+from getd.facts.facts import join
+from getd.facts.knowledge_base import KnowledgeBase
+from getd.facts.load import load
+from getd.models.base import ScoringModel
+from getd.models.ensemble import Ensemble
+from getd.models.memory import Memory, Remembering
+from getd.prediction.run import Run, open_run
+from getd.training.train import Watch
+
+ROW = """
+data = "{data}"
+
+[row]
+about = "A small one"
+minutes = 1
+
+[model]
+name = "n-cp"
+entity_dim = 4
+
+[training]
+epochs = 5
+learning_rate = 0.1
+batch_size = 16
+patience = 2
+threads = 1
+"""
+SIZE = 20
+
+
+def world() -> dict[str, list[tuple[str, ...]]]:
+    """Facts that memory helps with; valid and test hold as many, and neither is to be taken for the other."""
+    train = [("r", f"a{i}", f"b{i % 3}", f"x{i % 7}") for i in range(SIZE)]
+    train += [("s", f"a{i}", f"a{(i + 1) % SIZE}") for i in range(SIZE)]
+    valid = [("r", f"a{i}", f"b{(i + 1) % 3}", f"x{i % 7}") for i in range(0, SIZE, 2)]
+    test = [("r", f"a{i}", f"b{(i + 2) % 3}", f"x{(i + i % 4) % 7}") for i in range(0, SIZE, 2)]
+    return {"train": train, "valid": valid, "test": test}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """A row on data of its own, and where its runs are; they are trained once for all tests."""
+    folder = tmp_path_factory.mktemp("measure")
+    (folder / "data").mkdir()
+    for split, facts in world().items():
+        lines = ["\t".join(fact) + "\n" for fact in facts]
+        (folder / "data" / f"{split}.txt").write_text("".join(lines))
+    (folder / "rows" / "best").mkdir(parents=True)
+    (folder / "rows" / "best" / "getd-tiny.toml").write_text(ROW.format(data=folder / "data"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rows_module, "ROWS", folder / "rows")
+        all_rows.cache_clear()
+        yield Place(folder / "results", folder / "runs")
+    all_rows.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def kb(place: Place) -> KnowledgeBase:
+    return load(find_row("best/getd-tiny").tables["data"])
+
+
+def measured(place: Place, name: str, seed: int = 0) -> dict[str, Any]:
+    row = find_row(name)
+    return measure(row, Point(row.name, seed, row.tables), place, lambda point: nullcontext(Watch()))
+
+
+def run_of(place: Place, name: str, seed: int = 0) -> Run:
+    return open_run(place.folder(Point(name, seed, {})).path)
+
+
+def mrr(model: ScoringModel, kb: KnowledgeBase) -> float:
+    return evaluate(model, kb, by=(), floors=False).mrr
+
+
+def facts_of(*splits: str) -> list[tuple[str, ...]]:
+    return sorted(fact for split in splits for fact in world()[split])
+
+
+def decoded(kb: KnowledgeBase, split: str) -> list[tuple[str, ...]]:
+    return sorted(fact for block in kb.split(split).values() for fact in kb.decode(block))
+
+
+def test_valid_joins_train_and_test_stays_apart(kb: KnowledgeBase) -> None:
+    merged = valid_in_train(kb)
+    assert list(merged.splits) == ["train", "test"]
+    assert decoded(merged, "train") == facts_of("train", "valid")
+    assert decoded(merged, "test") == facts_of("test")
+
+
+def test_curves_are_of_test_and_learnt_from_train_alone(kb: KnowledgeBase) -> None:
+    curves = with_test_as_valid(kb)
+    assert {split: decoded(curves, split) for split in curves.splits} == {
+        "train": facts_of("train"),
+        "valid": facts_of("test"),
+        "test": facts_of("test"),
+    }
+
+
+def test_a_row_is_trained_with_the_seed_of_its_point(place: Place) -> None:
+    found = [measured(place, "best/getd-tiny", seed) for seed in (0, 1)]
+    assert [run_of(place, "best/getd-tiny", seed).folder.read_config()["training"]["seed"] for seed in (0, 1)] == [0, 1]
+    assert found[0]["metrics"] != found[1]["metrics"]
+
+
+def test_memory_counts_train_and_its_weights_are_fitted_with_what_it_counts(place: Place, kb: KnowledgeBase) -> None:
+    found = measured(place, "best/getd-tiny+memory")
+    model = run_of(place, "best/getd-tiny").bare_model
+    memory = Memory.from_facts(kb.split("train"), kb.n_entities)
+    weights = choose_weights(model, memory, kb)
+    assert found["memory"] == {name: values.model_dump() for name, values in weights.items()}
+    assert found["metrics"]["mrr"] == mrr(Remembering(model, memory, weights), kb)
+    assert any(values.sources for values in weights.values())
+
+
+def test_an_ensemble_is_the_mean_of_three_seeds(place: Place, kb: KnowledgeBase) -> None:
+    found = measured(place, "best/getd-tiny+ensemble")
+    members = [run_of(place, "best/getd-tiny", seed).bare_model for seed in (0, 1, 2)]
+    assert found["metrics"]["mrr"] == mrr(Ensemble(members), kb)
+    assert found["metrics"]["mrr"] not in [mrr(member, kb) for member in members]
+
+
+def test_with_valid_it_is_trained_on_train_and_valid_for_as_many_epochs_as_were_best(
+    place: Place, kb: KnowledgeBase
+) -> None:
+    found = measured(place, "best/getd-tiny+valid")
+    best = run_of(place, "best/getd-tiny").folder.read_json("report.json")["best_epoch"]
+    run = run_of(place, "best/getd-tiny+valid")
+    training = run.folder.read_config()["training"]
+    assert best < 5
+    assert (training["epochs"], training["patience"], len(run.folder.read_history())) == (best, 0, best)
+    assert decoded(run.kb, "train") == facts_of("train", "valid")
+    assert list(run.kb.splits) == ["train", "test"]
+    assert found["metrics"]["mrr"] == mrr(run.bare_model, valid_in_train(kb))
+    assert found["protocol"]["trained_on"] == ["train", "valid"]
+
+
+def test_all_together_the_weights_are_those_of_the_models_that_have_not_seen_valid(
+    place: Place, kb: KnowledgeBase
+) -> None:
+    found = measured(place, "best/getd-tiny+memory+ensemble+valid")
+    seeds = (0, 1, 2)
+    blind = Ensemble([run_of(place, "best/getd-tiny", seed).bare_model for seed in seeds])
+    weights = choose_weights(blind, Memory.from_facts(kb.split("train"), kb.n_entities), kb)
+    assert found["memory"] == {name: values.model_dump() for name, values in weights.items()}
+
+    both = join(kb.split("train"), kb.split("valid"))
+    models = Ensemble([run_of(place, "best/getd-tiny+valid", seed).bare_model for seed in seeds])
+    model = Remembering(models, Memory.from_facts(both, kb.n_entities), weights)
+    assert found["metrics"]["mrr"] == mrr(model, valid_in_train(kb))

@@ -1,0 +1,61 @@
+"""``python -m tests.mutations``: tries wrong lines of code and writes down which test notices each."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from tests.mutations.map import make_map, read_map
+from tests.mutations.table import killers, section, write
+from tests.mutations.trial import Laboratory, Mutation, Result, drawn, listed
+
+
+def main() -> int:
+    """Exit code 0: all that can be noticed was noticed."""
+    options = _options()
+    if options.map:
+        make_map()
+        return 0
+
+    both = not options.listed and options.drawn is None
+    number = options.drawn if options.drawn is not None else 100 if both else 0
+    groups: dict[str, list[Mutation]] = {}
+    if options.listed or both:
+        groups["Listed"] = listed()
+    if number:
+        groups[f"Drawn: {number} with seed {options.seed}"] = drawn(number, options.seed)
+
+    tests = read_map()
+    if tests is None:
+        print("no map of tests (--map makes one): only tests beside the code are tried", file=sys.stderr)
+    laboratory = Laboratory(tests, killers(), options.seconds)
+    parts, left = {}, 0
+    for title, mutations in groups.items():
+        chosen = [mutation for mutation in mutations if not options.only or mutation.id in options.only]
+        results = laboratory.results(chosen, options.jobs, _tell)
+        left += sum(result.verdict in ("survived", "lost") for result in results)
+        parts[title.split()[0].strip(":")] = section(title, results)
+    if not options.only:
+        write(parts)
+    print(f"{left} left" if left else "none left")
+    return 1 if left else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutations", description=main.__doc__)
+    parser.add_argument("--listed", action="store_true", help="those of listed.toml")
+    parser.add_argument("--drawn", type=int, metavar="N", help="so many drawn at random")
+    parser.add_argument("--seed", type=int, default=16, help="of the draw (default: %(default)s)")
+    parser.add_argument("--jobs", type=int, default=1, help="how many are tried side by side")
+    parser.add_argument("--seconds", type=float, default=150, help="of tests that are tried at most for each")
+    parser.add_argument("--only", nargs="+", metavar="ID", help="these alone; nothing is written")
+    parser.add_argument("--map", action="store_true", help="run the suite once to see which test runs which line")
+    return parser.parse_args()
+
+
+def _tell(result: Result) -> None:
+    print(result.mutation.id, result.verdict, result.about.replace("\n", " "), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
