@@ -37,6 +37,15 @@ def test_statistics_are_the_means_over_all_batches_and_forget_what_was_before() 
     assert_close(norm.running_var, batches.var(dim=1).mean(dim=0))
 
 
+def test_a_dimension_that_does_not_vary_is_not_scaled() -> None:
+    norm, rows = BatchNorm(3), torch.tensor([[0.1, 0.0, 5.0], [0.1, 0.0, 5.0001]])
+    with taking_statistics(norm, [norm]):
+        norm(rows)
+    assert norm.running_var is not None
+    assert norm.running_var[:2].tolist() == [1.0, 1.0]
+    assert_close(norm.running_var[2], rows[:, 2].var())
+
+
 def test_statistics_of_training_are_a_moving_average_again_once_they_were_taken() -> None:
     norm = BatchNorm(2)
     with taking_statistics(norm, [norm]):

@@ -194,12 +194,13 @@ def test_a_checkpoint_that_was_cut_off_is_named_with_what_to_do(run: Path) -> No
     resume(run)
 
 
-def test_a_training_that_gets_more_epochs_fits_what_was_fitted_to_its_weights_again(run: Path) -> None:
-    opened = getd.open_run(run)
-    opened.remember()
+def test_a_training_that_gets_more_epochs_fits_what_was_fitted_to_its_weights_again(tmp_path: Path) -> None:
+    kb = KnowledgeBase.from_facts([("r", f"a{i}", f"b{i % 5}", f"c{j}") for i in range(15) for j in range(6)])
+    run = getd.train(kb, out=tmp_path / "run", config=CONFIG, epochs=1, learning_rate=0.02).path
+    getd.open_run(run).remember()
     before = {name: json.loads((run / name).read_text()) for name in ("memory.json", "calibration.json")}
-    resume(run)
+    getd.train(kb, out=run, resume=True, epochs=20)
     after = {name: json.loads((run / name).read_text()) for name in before}
     assert all(after[name]["fitted_to"] != before[name]["fitted_to"] for name in before)
     assert getd.open_run(run).notices == ()
-    assert len(RunFolder(run).read_history()) == 3
+    assert len(RunFolder(run).read_history()) == 20

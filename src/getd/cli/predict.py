@@ -58,7 +58,7 @@ def predict(
         asked = [parse_question(opened.kb, relation, _roles(entities, opened.kb.entities))]
     if any(one.position is None for one in asked) and not _learnt_relations(opened.folder.read_config()):
         print_notices(["this run was trained without relation_loss, so it has not learnt to rank relations"])
-    if not opened.calibration.confidence:
+    if not opened.calibration.confidence and not opened.notices:
         print_notices([f"this run was not calibrated; getd calibrate {run} gives its answers confidence"])
     answered = list(zip(asked, opened.answer(asked, top, include_known), strict=True))
     reasons = {

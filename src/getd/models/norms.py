@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 NormKind = Literal["rms", "batch", "none"]
 RMS_EPS = 1e-6
+CONSTANT = 1e-10  # the square of the deviation that rounding gives what is constant, beside its mean
 
 
 class BatchNorm(nn.BatchNorm1d):
@@ -43,6 +44,18 @@ class BatchNorm(nn.BatchNorm1d):
             self.eps,
             False,
         )
+
+    def begin_statistics(self) -> None:
+        """Take them anew from the batches to come."""
+        self.batches_taken = 0
+
+    def end_statistics(self) -> None:
+        """Keep what was taken; a dimension that does not vary is not scaled, as that would only scale its rounding."""
+        taken, self.batches_taken = self.batches_taken, None
+        if taken:
+            assert self.running_mean is not None
+            assert self.running_var is not None
+            self.running_var[self.running_var <= CONSTANT * self.running_mean**2] = 1.0
 
     def rate(self) -> float:
         """How much the statistics of this batch weigh in those that are kept."""
@@ -72,12 +85,12 @@ def taking_statistics(model: nn.Module, norms: Sequence[BatchNorm]) -> Iterator[
     model.eval()
     for norm in norms:
         norm.train()
-        norm.batches_taken = 0
+        norm.begin_statistics()
     try:
         with torch.no_grad():
             yield
     finally:
         for norm in norms:
-            norm.batches_taken = None
+            norm.end_statistics()
         for part, mode in modes:
             part.training = mode
