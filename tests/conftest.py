@@ -18,6 +18,17 @@ settings.register_profile("getd", deadline=None, derandomize=True, suppress_heal
 settings.load_profile("getd")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--slow", action="store_true", help="run what takes minutes too")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--slow"):
+        for item in items:
+            if item.get_closest_marker("slow"):
+                item.add_marker(pytest.mark.skip(reason="takes minutes: --slow runs it"))
+
+
 @dataclass(frozen=True)
 class Result:
     """What a command did."""
