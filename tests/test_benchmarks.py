@@ -28,7 +28,9 @@ def place(tmp_path: Path) -> dict[str, Any]:
     return {"folder": tmp_path / "results", "readme": tmp_path / "README.md"}
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in ("memory", "serving") else name for name in names()]
+)
 def test_a_benchmark_asserts_its_results_and_reports_in_the_common_form(name: str, tmp_path: Path) -> None:
     outcome = measure(name, quick=True)
     if "skipped" in outcome:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from getd.evaluation.calibration import Calibration, calibrate, reliability
+from getd.evaluation.role_fit import RoleFit
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.models.base import ScoringModel
 from tests.evaluation.reference_evaluation import Table
@@ -79,3 +80,9 @@ def test_true_facts_weigh_as_much_as_false_ones() -> None:
     )
     confidence = fitted(Constant, kb).confidence["2"]
     assert confidence.of(np.array([-math.log(7)]), np.ones(1))[0] == pytest.approx(0.5, abs=0.07)
+
+
+def test_an_entity_of_which_nothing_is_known_fits_a_role_as_one_in_ten_do() -> None:
+    kb = KnowledgeBase.from_facts({"train": [("r", "a", "b")], "test": [("r", "c", "b")]})
+    found = RoleFit(kb, [kb.split("train")]).of(kb.split("test")[2], own=False)
+    assert found.tolist() == [[0.1, 1.0]]

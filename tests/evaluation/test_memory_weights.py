@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
@@ -100,3 +102,19 @@ def test_the_weights_that_rank_best_are_kept_near_the_likeliest(questions: _Ques
     assert same == scale
     assert free.grad is not None
     assert free.grad.abs().max() < 0.02
+
+
+def test_weights_are_those_of_the_features_as_they_are() -> None:
+    """They are fitted to features that are divided by their deviations, and given for those that are not."""
+    train, valid = world()
+    kb = KnowledgeBase.from_facts({"train": train, "valid": valid})
+    model, memory = Constant(kb), Memory.from_facts(kb.split("train"), kb.n_entities)
+    with scoring(model):
+        asked = _questions(model, memory, kb.split("valid")[3], 2, kb.known("train", "valid"))
+    deviation = asked.features.std(dim=0, correction=0)
+    deviation[deviation == 0] = 1.0
+    fits = _fits(replace(asked, features=asked.features / deviation))
+    sources = memory.sources(3, 2)
+    found = choose_weights(model, memory, kb)["3-2"]
+    wanted = [theta / deviation for theta, scale in fits[1:] if scale == found.scale]
+    assert any(torch.allclose(found.as_tensor(sources), theta, rtol=1e-6) for theta in wanted)

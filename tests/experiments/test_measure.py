@@ -34,7 +34,7 @@ name = "n-cp"
 entity_dim = 4
 
 [training]
-epochs = 20
+epochs = 60
 learning_rate = 0.1
 batch_size = 16
 patience = 2
@@ -141,7 +141,7 @@ def test_with_valid_it_is_trained_on_train_and_valid_for_as_many_epochs_as_were_
     best = run_of(place, "best/getd-tiny").folder.read_json("report.json")["best_epoch"]
     run = run_of(place, "best/getd-tiny+valid")
     training = run.folder.read_config()["training"]
-    assert best < 18
+    assert best < 60
     assert (training["epochs"], training["patience"], len(run.folder.read_history())) == (best, 0, best)
     assert decoded(run.kb, "train") == facts_of("train", "valid")
     assert list(run.kb.splits) == ["train", "test"]

@@ -265,3 +265,11 @@ def test_a_listing_has_every_name(getd: Callable[..., Result]) -> None:
     assert names == ["demo", "Synthetic10-3", "Synthetic10-4", *DATASETS]
     assert all(name in getd("datasets").out for name in names)
     assert datasets.locate_dataset("../etc") is None
+
+
+def test_clubs_of_the_demo_meet_each_other_once_a_season_and_never_themselves() -> None:
+    kb = getd.load("demo")
+    every = [fact for blocks in kb.splits.values() for block in blocks.values() for fact in kb.decode(block)]
+    pairs = [(frozenset(fact[1:3]), fact[4]) for fact in every if fact[0] == "fixture"]
+    assert all(len(clubs) == 2 for clubs, _ in pairs)
+    assert len(set(pairs)) == len(pairs)

@@ -13,7 +13,7 @@ from torch.testing import assert_close
 from getd.errors import ConfigError, ShapeError
 from getd.models.base import DotProductModel, ScoringModel
 from getd.models.complex import ComplEx
-from getd.models.conve import ConvE, ConvESettings
+from getd.models.conve import ConvE, ConvESettings, FeatureMaps
 from getd.models.hype import HypE
 from getd.models.registry import make_model, model_settings
 from getd.models.simple import SimplE
@@ -191,3 +191,19 @@ def test_conve_follows_the_statistics_of_its_feature_maps_as_batch_norm_does() -
     assert model.map_norm is not None
     assert_close(model.map_norm.running_mean, norm.running_mean)
     assert_close(model.map_norm.running_var, norm.running_var)
+
+
+def test_the_gradient_of_feature_maps_is_that_of_the_formula() -> None:
+    generator = torch.Generator().manual_seed(0)
+    patches = torch.randn(5, 6, generator=generator, dtype=torch.float64, requires_grad=True)
+    filters = torch.randn(5, 3, generator=generator, dtype=torch.float64, requires_grad=True)
+    kept = torch.tensor([[[0.0, 2.0, 2.0]], [[2.0, 0.0, 2.0]]], dtype=torch.float64)
+    for chosen in (None, kept):
+        expected = (patches.T @ filters).relu()
+        if chosen is not None:
+            expected = (expected.view(2, 3, 3) * chosen).view(6, 3)
+        weights = torch.randn(6, 3, generator=generator, dtype=torch.float64)
+        inputs = [patches, filters]
+        found = FeatureMaps.apply(*inputs, chosen)
+        assert_close(found, expected)
+        assert_close(torch.autograd.grad(found, inputs, weights), torch.autograd.grad(expected, inputs, weights))

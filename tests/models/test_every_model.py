@@ -433,3 +433,11 @@ def test_the_seed_decides_the_weights() -> None:
     assert torch.equal(weights(1), weights(1))
     assert not torch.equal(weights(1), weights(2))
     assert NCP(4, 2, (2,), NCPSettings(initial_scale=1e-6)).relation.weight.abs().max() < 1e-4
+
+
+@pytest.mark.parametrize("arity", [2, 3])
+def test_a_dense_core_is_made_so_that_queries_are_as_large_as_vectors(arity: int) -> None:
+    checked = model_settings("n-tucker", {"entity_dim": 10, "batch_norm": False, "initial_scale": 1.0})
+    model = make_model("n-tucker", checked, 200, 200, (arity,), torch.Generator().manual_seed(0)).eval()
+    entities = torch.randint(200, (200, arity), generator=torch.Generator().manual_seed(1))
+    assert 0.6 < dot_product(model).queries(torch.arange(200), entities).std() < 1.6

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import coverage
 import pytest
 
 FILE = "MUTATIONS_RECORD"  # where the record goes
@@ -22,6 +21,8 @@ class Recorder:
     """Switches the context of the measurement as tests and fixtures come and go."""
 
     def __init__(self, package: Path) -> None:
+        import coverage  # needed here alone
+
         self.measured = coverage.Coverage(data_file=None, include=[f"{package}/*"])
         self.tests: dict[str, dict[str, Any]] = {}
         self._contexts: list[str] = []

@@ -57,7 +57,7 @@ class Slot:
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    def run(self, edit: Edit, arguments: Sequence[str], seconds: float, **environment: str) -> Outcome:
+    def run(self, edit: Edit | None, arguments: Sequence[str], seconds: float, **environment: str) -> Outcome:
         """Run pytest with an edit in place; what takes longer than that hangs."""
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(IMPORTED)
@@ -86,7 +86,10 @@ class Slot:
         return done.stdout
 
     @contextmanager
-    def _edited(self, edit: Edit) -> Iterator[None]:
+    def _edited(self, edit: Edit | None) -> Iterator[None]:
+        if edit is None:
+            yield
+            return
         path = self.root / edit.path.relative_to(ROOT)
         before = path.read_text(encoding="utf-8")
         self._write(path, edit.apply(before))

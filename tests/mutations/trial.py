@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -86,6 +87,8 @@ class Laboratory:
 
     def __init__(self, tests: TestMap | None, killers: Mapping[str, str], limit: float) -> None:
         self._tests, self._killers, self._limit = tests, killers, limit
+        self._green: set[str] = set()  # tests that are known to pass without any change
+        self._red: set[str] = set()  # tests that fail without any change
 
     def results(
         self, mutations: Sequence[Mutation], jobs: int, tell: Callable[[Result], None] = lambda result: None
@@ -115,50 +118,72 @@ class Laboratory:
             is_gone = not mutation.problem.startswith("expected")
             return Result(mutation, "gone" if is_gone else "lost", mutation.problem)
         for tests, seconds in self._stages(mutation):
-            outcome = _run(copy, mutation.edit, tests, 10 * seconds + PATIENCE)
-            if not outcome.passed:
-                return Result(mutation, "killed", outcome.killer)
+            killer = self._killer(copy, mutation.edit, tests, 10 * seconds + PATIENCE)
+            if killer:
+                return Result(mutation, "killed", killer)
         if mutation.equivalent:
             return Result(mutation, "equivalent", mutation.equivalent)
         return Result(mutation, "survived", "")
 
+    def _killer(self, copy: Slot, change: Edit, tests: Sequence[str], seconds: float) -> str:
+        """The test that notices a change, if any does; one that fails without the change too notices nothing."""
+        while True:
+            outcome = _run(copy, change, tests, seconds, self._red)
+            if outcome.passed:
+                return ""
+            killer = outcome.killer
+            if "::" not in killer or killer in self._green:
+                return killer
+            if _run(copy, None, [killer], seconds, set()).passed:
+                self._green.add(killer)
+            else:
+                self._red.add(killer)
+
     def _stages(self, mutation: Mutation) -> Iterator[tuple[list[str], float]]:
         """Tests to run, one list after the other: what noticed it before, what is quick, the rest within the limit."""
-        before = self._killers.get(mutation.id, "")
-        if "::" in before:
-            yield [before], self._limit
         assert mutation.edit is not None
-        if self._tests is None:
-            yield _neighbours(mutation.edit.path), self._limit
+        path = mutation.edit.path
+        before = self._killers.get(mutation.id, "")
+        if (ROOT / before.split("::")[0]).is_file():
+            yield [before], self._limit
+        source = path.read_text(encoding="utf-8")
+        known = self._tests.tests(path, source, *mutation.lines) if self._tests else []
+        if not known:
+            yield from ((files, self._limit) for files in neighbours(path, source))
             return
-        source = mutation.edit.path.read_text(encoding="utf-8")
         quick: list[str] = []
         slow: list[str] = []
         total = 0.0
-        for test, seconds in self._tests.tests(mutation.edit.path, source, *mutation.lines):
+        for test, seconds in known:
             total += seconds
             if total <= FIRST or not quick:
                 quick.append(test)
             elif total <= self._limit:
                 slow.append(test)
-        for tests in (quick, slow):
-            if tests:
-                yield tests, self._limit
+        yield quick, FIRST
+        if slow:
+            yield slow, self._limit
 
 
-def _run(copy: Slot, change: Edit, tests: Sequence[str], seconds: float) -> Outcome:
+def _run(copy: Slot, change: Edit | None, tests: Sequence[str], seconds: float, without: set[str]) -> Outcome:
     names = copy.root / "tests.txt"
     names.write_text("\n".join(tests), encoding="utf-8")
     files = list(dict.fromkeys(test.split("::")[0] for test in tests))
     chosen = ["-p", "tests.mutations.select"] if any("::" in test for test in tests) else []
+    chosen += [f"--deselect={name}" for name in sorted(without)]
     return copy.run(change, [*chosen, *files], seconds, **{select.FILE: str(names)})
 
 
-def _neighbours(path: Path) -> list[str]:
-    """Without a map: the tests that stand where the code stands."""
-    folder = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-    near = [ROOT / "tests" / folder, ROOT / "tests" / f"test_{folder}.py"]
-    return [str(place.relative_to(ROOT)) for place in near if place.exists()] or ["tests/cli"]
+def neighbours(path: Path, source: str) -> list[list[str]]:
+    """Where nothing is recorded: the files of tests that import the code, then those that stand where it stands."""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    module = ".".join(["getd", *parts])
+    files = {each: each.read_text(encoding="utf-8") for each in sorted((ROOT / "tests").rglob("test_*.py"))}
+    direct = [each for each, text in files.items() if re.search(rf"\b{re.escape(module)}\b", text)]
+    beside = (ROOT / "tests" / parts[0], ROOT / "tests" / f"test_{parts[0]}.py")
+    others = [each for each in files if each not in direct and (each in beside or each.parent == beside[0])]
+    stages = [[path, *direct] if ">>>" in source else direct, others]
+    return [[str(each.relative_to(ROOT)) for each in stage] for stage in stages if stage]
 
 
 def _where(path: Path, function: str) -> str:

@@ -70,7 +70,9 @@ def test_what_is_no_export_is_not_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "run" / "weights.safetensors").exists()
 
 
-@pytest.mark.parametrize("model", ["getd", "n-tucker", "n-cp"])
+@pytest.mark.parametrize(
+    "model", ["getd", *(pytest.param(name, marks=pytest.mark.slow) for name in ("n-tucker", "n-cp"))]
+)
 def test_graphs_score_as_the_model_does(model: str, tmp_path: Path) -> None:
     onnxruntime = pytest.importorskip("onnxruntime", reason="getd[onnx] is not installed")
     pytest.importorskip("onnxscript", reason="getd[onnx] is not installed")

@@ -14,7 +14,7 @@ from getd.errors import FactFileError, RunError
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.models.registry import MODELS, make_model, model_settings
 from getd.prediction.run import Run
-from getd.training.extend import SMOOTHING, _Asked, _loss, extend
+from getd.training.extend import SMOOTHING, _Asked, _loss, _means, extend
 
 SETTINGS = {"entity_dim": 8}
 
@@ -128,3 +128,22 @@ def test_what_cannot_be_added_is_refused(run: Run, tmp_path: Path) -> None:
     assert not (tmp_path / "larger").exists()
     with pytest.raises(RunError, match=r"is there already; choose another place"):
         extend(run, _write(tmp_path / "new.txt", [("born in", "a", "b")]), run.path)
+
+
+def test_a_new_entity_begins_at_the_mean_of_those_in_its_places() -> None:
+    """For each fact of its the mean over the entities that stand where it stands; without any, that of all."""
+    facts = [
+        ("r", "new", "a"),
+        ("s", "a", "new"),
+        ("r", "a", "b"),
+        ("r", "c", "b"),
+        ("s", "b", "c"),
+        ("t", "other", "a"),
+    ]
+    kb = KnowledgeBase.from_facts({"train": facts})
+    names = ["new", "other"]
+    table = torch.randn(kb.n_entities, 4, generator=torch.Generator().manual_seed(0))
+    row = {name: table[kb.entities.id(name)] for name in kb.entities}
+    new, other = _means(table, kb, kb.entities.ids(names))
+    assert torch.allclose(new, ((row["a"] + row["c"]) / 2 + row["c"]) / 2, atol=1e-6)
+    assert torch.allclose(other, (row["a"] + row["b"] + row["c"]) / 3, atol=1e-6)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -13,7 +16,7 @@ from getd.models.base import ScoringModel
 from getd.runs.sizes import sizes
 from getd.training.batches import shuffled_batches
 from getd.training.checkpoint import copy_weights
-from getd.training.fit import full_config, trainer_of
+from getd.training.fit import full_config, interrupts, trainer_of
 from getd.training.optimizers import Optimizers
 from getd.training.settings import TrainSettings
 from getd.training.train import Epoch, Trainer, Watch
@@ -174,3 +177,22 @@ def test_gradients_are_no_longer_than_clip_all_together(regime: str) -> None:
 def gradients(optimizer: Optimizers) -> np.ndarray:
     found = [parameter.grad for parameter in optimizer.parameters if parameter.grad is not None]
     return np.concatenate([grad.to_dense().flatten().numpy() for grad in found]).astype(np.float64)
+
+
+def test_the_seconds_of_epochs_are_those_that_went_by() -> None:
+    start = time.perf_counter()
+    _, _, epochs = run(epochs=40)
+    assert 0 < sum(epoch.seconds for epoch in epochs) <= time.perf_counter() - start
+    assert [epoch.facts for epoch in epochs] == [len(TRAIN)] * 40
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_training_after_the_batch_under_way_and_a_second_one_at_once(number: signal.Signals) -> None:
+    before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
+    with interrupts() as interrupted:
+        assert not interrupted.is_set()
+        os.kill(os.getpid(), number)
+        assert interrupted.wait(10)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(number)
+    assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == before

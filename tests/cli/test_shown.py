@@ -1,0 +1,95 @@
+"""Tables as a user sees them: every figure under its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from getd.cli.main import main
+from getd.cli.predict import _show_reasons
+from getd.cli.show import cell
+from getd.facts.datasets import DATASETS
+from getd.prediction.answers import Answer
+from getd.prediction.reasons import Reason, Why
+from getd.prediction.run import open_run
+from tests.conftest import Result
+
+Getd = Callable[..., Result]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("shown")
+    facts = [f"r\ta{i}\tb{i % 3}\tc{i % 5}\n" for i in range(40)]
+    for split, part in (("train", facts[:30]), ("valid", facts[30:35]), ("test", facts[35:])):
+        (folder / f"{split}.txt").write_text("".join(part))
+    model = ["--model", "n-cp", "--set", "model.entity_dim=4", "--set", "training.epochs=1", "--quiet"]
+    assert main(["train", str(folder), "--out", str(folder / "run"), *model]) == 0
+    return folder / "run"
+
+
+def cells(out: str, first: str) -> list[str]:
+    """The cells of the row that begins with a word."""
+    (line,) = [line for line in out.splitlines() if line.strip().startswith(first)]
+    return line.replace(first, "", 1).split()
+
+
+def test_evaluate_shows_the_metrics_of_the_model_and_of_the_floors(getd: Getd, run: Path) -> None:
+    found = open_run(run).evaluate("test")
+    out = getd("evaluate", run).out
+    assert f"{found.mrr:.4f}" in cells(out, "this model")
+    for name, floor in found.floors.items():
+        assert f"{floor.mrr:.4f}" in cells(out, f"floor: {name}")
+
+
+def test_calibrate_shows_what_was_fitted(getd: Getd, run: Path) -> None:
+    out = getd("calibrate", run).out
+    fitted = open_run(run).calibration
+    assert cells(out, "3") == [cell(fitted.temperature["3"]), "logistic"]
+    valid = open_run(run).folder.read_json("calibration.json")["valid"]
+    for name in ("before", "after"):
+        assert cells(out, name) == [cell(valid[name]["error"])]
+
+
+def test_remember_shows_validation_with_and_without_memory(getd: Getd, run: Path) -> None:
+    before = open_run(run, memory=False).evaluate("valid").mrr
+    out = getd("remember", run).out
+    assert cells(out, "without memory") == [cell(before)]
+    assert cells(out, "with memory") == [cell(open_run(run).evaluate("valid").mrr)]
+
+
+def test_datasets_shows_every_data_set_under_its_columns(getd: Getd) -> None:
+    out = getd("datasets").out
+    head = "name what licence source place arity train valid test entities relations"
+    assert out.splitlines()[0] == "Data sets"
+    assert "".join(head.split()[:3]) in "".join(out.splitlines()[1:4]).replace(" ", "")
+    assert [name for name in DATASETS if name[:6] not in out] == []
+
+
+def test_reasons_are_shown_a_line_each_however_long_and_a_blank_line_after(capsys: pytest.CaptureFixture[str]) -> None:
+    long = "a name as long as a line of a terminal is wide, and then a little longer than that, so that it would break"
+    why = Why((Reason(("r", long, "b"), 0.5), Reason(("s", "c"), 0.25)), (long, "d"))
+    _show_reasons(Answer((long,), 1.0, 0.5, None, False), [why])
+    assert capsys.readouterr().out == (
+        f"{long}, because\n   50.0%  r({long}, b)\n   25.0%  s(c)\n  most alike: {long}, d\n\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, "–"),
+        (True, "true"),
+        (12345, "12,345"),
+        (0.0, "0.0000"),
+        (0.25, "0.2500"),
+        (0.00005, "0.0001"),
+        (4e-5, "4.0e-05"),
+        (-4e-5, "-4.0e-05"),
+        ("a", "a"),
+    ],
+)
+def test_a_cell_shows_its_value(value: object, shown: str) -> None:
+    assert cell(value) == shown
