@@ -75,7 +75,8 @@ of test were seen on the way: [docs/tuning.md](../docs/tuning.md).
 
 Ranks of test leave out the answers known from all splits. Ranks of validation, by which epochs, settings and memories
 are chosen, leave out those of train and valid. Results that say "all splits in the filter" in the
-[last table](#every-result) were measured before: their ranks of validation left out the answers of test as well."""
+[last table](#every-result) were measured before: their ranks of validation left out the answers of test as well, their
+batch norms were evaluated with moving averages, and only scores equal to the last bit were ties."""
 N_ARY_SIZES = """GETD, n-TuckER and n-CP have the paper's sizes: 50 dimensions and ranks 50 for three entities, 25
 dimensions and ranks 40 (the released setting; 25 in the text, a row of its own) for four. NaLP has not: 200 units in
 place of the released 1,000 and 1,200, and no batch norm."""
