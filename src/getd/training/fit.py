@@ -23,7 +23,7 @@ from getd.models.registry import model_settings
 from getd.prediction.run import Run, build_model, open_run
 from getd.runs.folder import RunFolder, environment
 from getd.runs.sizes import sizes
-from getd.settings import build
+from getd.settings import build, section_of
 from getd.training.defaults import DEFAULTS
 from getd.training.regimes import REGIMES
 from getd.training.settings import MemorySettings, TrainSettings
@@ -92,12 +92,12 @@ def full_config(config: Mapping[str, Any], model: str | None, training: Mapping[
     for section in config:
         if section not in SECTIONS:
             raise ConfigError(f"no section {section!r} in a config{nearest(section, SECTIONS)}")
-    values = dict(config.get("model", {}))
+    values = section_of(config, "model")
     name = model or values.get("name", "getd")
     values.pop("name", None)
     settings = model_settings(name, values)
-    chosen = build(TrainSettings, {**DEFAULTS.get(name, {}), **config.get("training", {}), **training}, "training")
-    memory = build(MemorySettings, config.get("memory", {}), "memory")
+    chosen = build(TrainSettings, {**DEFAULTS.get(name, {}), **section_of(config, "training"), **training}, "training")
+    memory = build(MemorySettings, section_of(config, "memory"), "memory")
     extra = {key: config[key] for key in ("data", "published") if key in config}
     return {
         **extra,
