@@ -54,6 +54,18 @@ def read_toml(path: Path | str) -> dict[str, Any]:
         raise ConfigError(f"{path}: {str(error)[:1].lower()}{str(error)[1:]}") from None
 
 
+def section_of(tables: Mapping[str, Any], section: str) -> dict[str, Any]:
+    """A section of a config, empty where it has none; a value in its place is refused.
+
+    >>> section_of({"model": {"name": "getd"}}, "model"), section_of({}, "training")
+    ({'name': 'getd'}, {})
+    """
+    values = tables.get(section, {})
+    if not isinstance(values, Mapping):
+        raise ConfigError(f"expected a section [{section}], found {section} = {values!r}")
+    return dict(values)
+
+
 def to_toml(tables: Mapping[str, Any]) -> str:
     """The TOML text of plain values and of one level of tables; ``None`` (unset) is left out.
 

@@ -25,8 +25,9 @@ LIMIT = 5.0  # seconds of work for a case
 class Summary:
     """What a campaign counted."""
 
+    next: int = 0  # the number of the case to run next
     cases: dict[str, int] = field(default_factory=dict)  # by kind of target
-    codes: dict[int, int] = field(default_factory=dict)  # by exit code
+    codes: dict[str, int] = field(default_factory=dict)  # by exit code
     failed: list[tuple[str, list[str]]] = field(default_factory=list)  # name of the case, what is wrong
     slowest: tuple[float, str] = (0.0, "")
     longest: tuple[int, str] = (0, "")
@@ -35,11 +36,11 @@ class Summary:
         """Count a case; what is wrong with it. No outcome: the time was over."""
         kind = case.name.partition("-")[0]
         self.cases[kind] = self.cases.get(kind, 0) + 1
-        self.slowest = max(self.slowest, (seconds, case.name))
+        self.slowest = max(tuple(self.slowest), (seconds, case.name))
         wrong = ["too slow"] if outcome is None else faults(outcome)
         if outcome is not None:
-            self.codes[outcome.code] = self.codes.get(outcome.code, 0) + 1
-            self.longest = max(self.longest, (longest_line(outcome), case.name))
+            self.codes[str(outcome.code)] = self.codes.get(str(outcome.code), 0) + 1
+            self.longest = max(tuple(self.longest), (longest_line(outcome), case.name))
         if wrong:
             self.failed.append((case.name, wrong))
         return wrong
@@ -58,19 +59,48 @@ class Summary:
             f"slowest: {self.slowest[0]:.2f} s ({self.slowest[1]})",
             f"longest message line: {self.longest[0]} characters ({self.longest[1]})",
             f"failed: {len(self.failed):,}",
+            *(f"  {name}: {', '.join(wrong)}" for name, wrong in self.failed[:20]),
         ]
 
     def _failed(self, what: str) -> int:
         return sum(any(text.startswith(what) for text in wrong) for _, wrong in self.failed)
 
 
+@dataclass
+class Journal:
+    """A summary in a file, so that it outlives the process."""
+
+    path: Path
+    summary: Summary = field(default_factory=Summary)
+
+    def read(self) -> Summary:
+        """What was written last."""
+        values = json.loads(self.path.read_text(encoding="utf-8")) if self.path.exists() else asdict(self.summary)
+        return Summary(**values)
+
+    def write(self, summary: Summary) -> None:
+        """Keep a summary."""
+        self.path.write_text(json.dumps(asdict(summary)), encoding="utf-8")
+
+
 def run_campaign(
-    kind: str, seed: int, shared: Path, seconds: float, kept: Path | None = None, start: int = 0, limit: float = LIMIT
+    kind: str,
+    seed: int,
+    shared: Path,
+    seconds: float,
+    kept: Path | None = None,
+    journal: Journal | None = None,
+    last: int | None = None,
+    limit: float = LIMIT,
 ) -> Summary:
-    """Run the cases of a kind for some seconds; those that fail are put into folders of their own under ``kept``."""
-    summary, end = Summary(), time.monotonic() + seconds
-    for case in TARGETS[kind](seed, shared, start):
-        if time.monotonic() > end:
+    """Run the cases of a kind for some seconds, or up to the ``last``; those that fail are put under ``kept``."""
+    summary = journal.read() if journal else Summary()
+    end = time.monotonic() + seconds
+    for number, case in enumerate(TARGETS[kind](seed, shared, summary.next), start=summary.next):
+        summary.next = number
+        if journal:
+            journal.write(summary)
+        if time.monotonic() > end or number == last:
             break
         run_case(case, summary, seed, kept, limit)
     return summary

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from getd.facts.knowledge_base import KnowledgeBase
     from getd.facts.report import Report
 
-_SHOWN = 20  # relations in the table; --json has all
+_SHOWN = 20  # relations in the table, and roles of each; --json has all
 
 
 def info(
@@ -103,7 +103,8 @@ def _show_relations(report: Report) -> None:
     rows = [
         [
             name,
-            ", ".join(f"{role} {number:,}" for role, number in found.roles),
+            ", ".join(f"{role} {number:,}" for role, number in found.roles[:_SHOWN])
+            + f", … ({len(found.roles):,} roles)" * (len(found.roles) > _SHOWN),
             sum(found.facts.values()),
             found.density,
         ]

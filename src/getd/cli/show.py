@@ -24,11 +24,14 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from getd.visible import message_line, visible, visible_json
+from getd.visible import message_line, shorten, visible, visible_json
 
 if TYPE_CHECKING:
     from getd.training.train import Watch
     from getd.tuning.study import TuningWatch
+
+
+_LONGEST = 1000  # characters in a cell
 
 
 class PlainConsole(Console):
@@ -75,7 +78,10 @@ def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[objec
 
 
 def cell(value: object) -> str:
-    """A value as it stands in a table: numbers with thousands, shares with four digits, nothing as a dash."""
+    """A value as it stands in a table: numbers with thousands, shares with four digits, nothing as a dash.
+
+    A text is made visible, and a very long one is shortened; JSON has it whole.
+    """
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -84,7 +90,7 @@ def cell(value: object) -> str:
         return f"{value:,}"
     if isinstance(value, float):
         return f"{value:.4f}" if value == 0 or abs(value) >= 0.00005 else f"{value:.1e}"
-    return visible(str(value))
+    return shorten(visible(shorten(str(value), 4 * _LONGEST)), _LONGEST)
 
 
 def print_notices(notices: Iterable[str]) -> None:

@@ -180,10 +180,7 @@ def _first_holes(holes: npt.NDArray[np.bool_]) -> tuple[list[int], list[int]]:
 
 def _codes(builder: LabelsBuilder, cells: pl.DataFrame) -> tuple[Codes, int]:
     """The numbers of the names in all cells, and the number of the empty text."""
-    codes = np.empty((len(cells), cells.width), dtype=np.uint32)
-    for place, column in enumerate(cells.get_columns()):
-        codes[:, place] = builder.entity_codes(column)
-    return codes, int(builder.entity_codes(pl.Series([""]))[0])
+    return builder.entity_table(cells.get_columns()), int(builder.entity_codes(pl.Series([""]))[0])
 
 
 def _first_rows(values: Codes) -> tuple[Ids, Ids]:

@@ -43,13 +43,13 @@ def relations_of(parts: Iterable[Labels]) -> set[Relation]:
 def block_relations(labels: Labels, block: Block) -> tuple[list[Relation], Ids]:
     """The distinct relations of a block, and which of them each fact has."""
     n_signatures = len(labels.signatures)
-    pairs, inverse = _distinct(block.relation.astype(np.int64) * n_signatures + block.signature)
+    pairs, inverse = distinct(block.relation.astype(np.int64) * n_signatures + block.signature)
     names = labels.relations.gather(pairs // n_signatures).to_list()
     signatures = [labels.signatures[number] for number in (pairs % n_signatures).tolist()]
     return [Relation(name, roles) for name, roles in zip(names, signatures, strict=True)], inverse
 
 
-def _distinct(numbers: Ids) -> tuple[Ids, Ids]:
+def distinct(numbers: Ids) -> tuple[Ids, Ids]:
     """``np.unique`` with the inverse; where the numbers are small, without sorting."""
     largest = int(numbers.max(initial=0))
     if largest > 4 * len(numbers) + 1000:

@@ -140,6 +140,17 @@ class LabelsBuilder:
         """The numbers of entity names."""
         return self._entities.codes(names)
 
+    def entity_table(self, columns: Sequence[pl.Series]) -> Codes:
+        """The numbers of the names of columns of equal length, ``(n, len(columns))``; short columns many at a time."""
+        n = len(columns[0])
+        codes = np.empty((n, len(columns)), dtype=np.uint32)
+        at_once = max(1, BATCH // max(n, 1))
+        for start in range(0, len(columns), at_once):
+            part = columns[start : start + at_once]
+            names = pl.concat([column.alias("") for column in part]) if len(part) > 1 else part[0]
+            codes[:, start : start + at_once] = self.entity_codes(names).reshape(len(part), n).T
+        return codes
+
     def add_block(self, block: Block) -> None:
         """Add facts whose names have the numbers of this builder."""
         if len(block):
@@ -148,9 +159,7 @@ class LabelsBuilder:
     def add(self, roles: Roles, facts: pl.DataFrame) -> None:
         """Add facts of one signature: row, relation, the entities in order; names as text."""
         row, relation, *names = facts.get_columns()
-        entities = np.empty((len(facts), len(roles)), dtype=np.uint32)
-        for j, column in enumerate(names):
-            entities[:, j] = self.entity_codes(column)
+        entities = self.entity_table(names)
         signature = np.full(len(facts), self.signature(roles), dtype=np.uint32)
         self.add_block(new_block(row.to_numpy(), self.relation_codes(relation), signature, entities))
 

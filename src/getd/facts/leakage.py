@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +37,6 @@ class Leakage:
 def leakage(kb: KnowledgeBase, split: str) -> Leakage:
     """Measure what a split shares with train."""
     train, blocks = kb.split("train"), kb.split(split)
-    sizes = (kb.n_relations, kb.n_entities)
     seen_by_position: dict[int, list[Mask]] = {}
     one: list[Mask] = []
     two: list[Mask] = []
@@ -46,12 +45,12 @@ def leakage(kb: KnowledgeBase, split: str) -> Leakage:
     in_train = np.zeros(kb.n_entities, dtype=bool)
     for facts in train.values():
         in_train[facts.entities] = True
-    for arity, facts in blocks.items():
-        found: list[Mask] = [_shares(train, facts, (position,), sizes) for position in range(arity)]
-        for position, seen in enumerate(found):
+    for facts in blocks.values():
+        shared = _shares_all_but_one(train, facts)
+        for position, seen in enumerate(shared):
             seen_by_position.setdefault(position, []).append(seen)
-        one.append(np.asarray(np.stack(found).any(axis=0)))
-        two.append(_shares_all_but_two(train, facts, one[-1], sizes))
+        one.append(np.asarray(np.stack(shared).any(axis=0)))
+        two.append(_shares_all_but_two(train, facts, one[-1]))
         same.append(_same_entities(train, facts, kb.n_entities))
         unseen.append(np.asarray((~in_train[facts.entities]).any(axis=1)))
     by_position = [np.concatenate(seen_by_position[position]) for position in sorted(seen_by_position)]
@@ -71,24 +70,75 @@ def _share(masks: Sequence[Mask]) -> float:
     return float(np.concatenate(masks).mean())
 
 
-def _shares(train: Blocks, facts: Facts, left_out: tuple[int, ...], sizes: tuple[int, int]) -> Mask:
-    """Which facts agree with some training fact in the relation and in every position but these."""
+@dataclass(frozen=True)
+class _Together:
+    """Training facts and facts of the split one under the other, so that equal parts get equal numbers."""
+
+    columns: tuple[Ids, ...]  # relation and entities
+    n_train: int
+
+    @classmethod
+    def of(cls, train: Facts, facts: Facts) -> _Together:
+        both = zip([train.relation, *train.entities.T], [facts.relation, *facts.entities.T], strict=True)
+        return cls(tuple(np.concatenate(pair) for pair in both), len(train))
+
+    @cached_property
+    def ends(self) -> list[Ids]:
+        """For each position the number of what stands after it."""
+        numbers = [np.zeros(len(self.columns[0]), dtype=np.int64)]
+        for column in self.columns[:1:-1]:
+            numbers.append(_numbered(numbers[-1], column))
+        return numbers[::-1]
+
+    def seen(self, before: Ids, after: Ids) -> Mask:
+        """Which facts of the split have both numbers in common with some training fact."""
+        numbers = _numbered(before, after)
+        in_train = np.zeros(len(numbers), dtype=bool)
+        in_train[numbers[: self.n_train]] = True
+        return in_train[numbers[self.n_train :]]
+
+
+def _numbered(first: Ids, second: Ids) -> Ids:
+    """Equal pairs get equal numbers, from 0."""
+    _, numbers = np.unique(first * (1 + int(second.max(initial=0))) + second, return_inverse=True)
+    pairs: Ids = numbers.reshape(-1)
+    return pairs
+
+
+def _shares_all_but_one(train: Blocks, facts: Facts) -> list[Mask]:
+    """For each position, which facts agree with some training fact in the relation and in every other position.
+
+    What stands before the position has a number, and what stands after it: so the work grows with the arity alone.
+    """
     if facts.arity not in train:
-        return np.zeros(len(facts), dtype=bool)
-    kept = [j for j in range(facts.arity) if j not in left_out]
-    index, _ = RowIndex.build(_columns(train[facts.arity], kept), [sizes[0]] + [sizes[1]] * len(kept))
-    return index.find(_columns(facts, kept)) >= 0
+        return [np.zeros(len(facts), dtype=bool) for _ in range(facts.arity)]
+    together = _Together.of(train[facts.arity], facts)
+    before, shared = together.columns[0], []
+    for column, after in zip(together.columns[1:], together.ends, strict=True):
+        shared.append(together.seen(before, after))
+        before = _numbered(before, column)
+    return shared
 
 
-def _shares_all_but_two(train: Blocks, facts: Facts, found: Mask, sizes: tuple[int, int]) -> Mask:
+def _shares_all_but_two(train: Blocks, facts: Facts, found: Mask) -> Mask:
+    """Which facts agree with some training fact in all but two positions, beside those found already."""
+    rest = np.flatnonzero(~found)
+    if facts.arity not in train or len(rest) == 0:
+        return found
     found = found.copy()
+    known, facts = train[facts.arity], facts.take(rest)
     n_pairs = facts.arity * (facts.arity - 1) // 2
-    if facts.arity in train and len(facts) * len(train[facts.arity]) < n_pairs * (len(facts) + len(train[facts.arity])):
-        return found | _differ_in_two(train[facts.arity], facts)
-    for pair in combinations(range(facts.arity), 2):
-        rest = np.flatnonzero(~found)
-        if len(rest):
-            found[rest] = _shares(train, facts.take(rest), pair, sizes)
+    if len(facts) * len(known) < n_pairs * (len(facts) + len(known)):
+        found[rest] = _differ_in_two(known, facts)
+        return found
+    together = _Together.of(known, facts)
+    before = together.columns[0]
+    for first in range(facts.arity):
+        between = before  # and on, without the first
+        for column, after in zip(together.columns[first + 2 :], together.ends[first + 1 :], strict=True):
+            found[rest] |= together.seen(between, after)
+            between = _numbered(between, column)
+        before = _numbered(before, together.columns[first + 1])
     return found
 
 
@@ -106,7 +156,3 @@ def _same_entities(train: Blocks, facts: Facts, n_entities: int) -> Mask:
         return np.zeros(len(facts), dtype=bool)
     index, _ = RowIndex.build(list(np.sort(train[facts.arity].entities, axis=1).T), [n_entities] * facts.arity)
     return index.find(list(np.sort(facts.entities, axis=1).T)) >= 0
-
-
-def _columns(facts: Facts, positions: Sequence[int]) -> list[Ids]:
-    return [facts.relation, *(facts.entities[:, j] for j in positions)]

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from getd.facts.facts import Blocks, Facts, count
+from getd.facts.facts import Blocks, count
 from getd.facts.knowledge_base import KnowledgeBase, overlap
 from getd.facts.leakage import Leakage, leakage
 from getd.facts.literals import dates, numbers
 from getd.facts.split import SPLITS
 
 Mask = npt.NDArray[np.bool_]
+Ids = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -140,24 +141,31 @@ def _relations(kb: KnowledgeBase) -> dict[str, RelationReport]:
     found: dict[int, RelationReport] = {}
     for arity in kb.arities:
         blocks = {split: blocks[arity] for split, blocks in kb.splits.items() if arity in blocks}
-        counts = {split: np.bincount(facts.relation, minlength=kb.n_relations) for split, facts in blocks.items()}
-        fillers = np.stack([_distinct(list(blocks.values()), position, kb) for position in range(arity)])
-        for relation in np.flatnonzero(sum(counts.values())).tolist():
-            roles = tuple(zip(kb.signatures[relation].roles, fillers[:, relation].tolist(), strict=True))
-            facts = {split: int(number[relation]) for split, number in counts.items()}
+        relations, which = np.unique(np.concatenate([facts.relation for facts in blocks.values()]), return_inverse=True)
+        parts = np.split(which.reshape(-1), np.cumsum([len(facts) for facts in blocks.values()])[:-1])
+        counts = {
+            split: np.bincount(part, minlength=len(relations)).tolist()
+            for split, part in zip(blocks, parts, strict=True)
+        }
+        entities = np.concatenate([facts.entities for facts in blocks.values()])
+        fillers = np.stack([_distinct(which.reshape(-1), column, len(relations)) for column in entities.T])
+        for number, relation in enumerate(relations.tolist()):
+            roles = tuple(zip(kb.signatures[relation].roles, fillers[:, number].tolist(), strict=True))
+            facts = {split: counted[number] for split, counted in counts.items()}
             density = sum(facts.values()) / _room(roles)
             found[relation] = RelationReport(arity=arity, facts=facts, roles=roles, density=density)
-    return {kb.relations[relation]: found[relation] for relation in sorted(found)}
+    names = list(kb.relations)
+    return {names[relation]: found[relation] for relation in sorted(found)}
 
 
-def _distinct(blocks: list[Facts], position: int, kb: KnowledgeBase) -> npt.NDArray[np.int64]:
+def _distinct(relations: Ids, entities: Ids, n_relations: int) -> Ids:
     """How many entities each relation has at a position, ``(n_relations,)``."""
-    pairs = np.concatenate([facts.relation * kb.n_entities + facts.entities[:, position] for facts in blocks])
-    return np.bincount(np.unique(pairs) // kb.n_entities, minlength=kb.n_relations)
+    size = 1 + int(entities.max())
+    return np.bincount(np.unique(relations * size + entities) // size, minlength=n_relations)
 
 
-def _room(roles: tuple[tuple[str, int], ...]) -> int:
-    return math.prod(number for _, number in roles)
+def _room(roles: tuple[tuple[str, int], ...]) -> float:
+    return math.prod(float(number) for _, number in roles)
 
 
 def _plain(value: Any) -> Any:

@@ -125,11 +125,23 @@ def _group_lines(data: bytes, lines: Lines, separator: bytes) -> Iterator[tuple[
     per_line = np.diff(np.searchsorted(places, ends), prepend=0)
     lengths = np.diff(ends, prepend=-1)
     per_line[lengths == 1] = -1
-    for count in np.unique(per_line):
-        chosen = per_line == count
-        if count < 0:
-            continue
-        yield (lines, data) if chosen.all() else (lines[chosen], codes[np.repeat(chosen, lengths)].tobytes())
+    order = np.argsort(per_line, kind="stable")
+    counts, starts = np.unique(per_line[order], return_index=True)
+    if len(counts) == 1 and counts[0] >= 0:
+        yield lines, data
+        return
+    sorted_data = memoryview(codes[_byte_order(ends - lengths + 1, lengths, order)].tobytes())
+    offsets = np.concatenate([[0], np.cumsum(lengths[order])])
+    for count, start, stop in zip(counts, starts, [*starts[1:], len(order)], strict=True):
+        if count >= 0:
+            yield lines[order[start:stop]], bytes(sorted_data[offsets[start] : offsets[stop]])
+
+
+def _byte_order(starts: Lines, lengths: Lines, order: Lines) -> Lines:
+    """Where each byte comes from once the lines stand in another order."""
+    lengths = lengths[order]
+    shifts = starts[order] - (np.cumsum(lengths) - lengths)
+    return np.repeat(shifts, lengths) + np.arange(int(lengths.sum()))
 
 
 def _squeeze_spaces(data: bytes) -> bytes:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Literal, get_args
 
+import numpy as np
 import polars as pl
 
 from getd.errors import WriteError
-from getd.facts.encode import block_relations, relations_of
-from getd.facts.escape import escape_expr
-from getd.facts.labels import Labels
+from getd.facts.encode import block_relations, distinct
+from getd.facts.escape import escape, escape_expr
+from getd.facts.labels import Block, Codes, Ids, Labels
 from getd.facts.relation import Relation, Roles, default_roles, relation_labels
 from getd.facts.vocabulary import write_lines
 
@@ -68,31 +69,59 @@ def _in_order(labels: Labels, lines: Callable[[Labels, int], pl.Series]) -> pl.S
     return pl.concat(parts).sort("row")["line"]
 
 
-def _by_signature(labels: Labels, arity: int, text: Callable[[Roles], str | None]) -> pl.Series:
-    """A text that depends on the roles, for every fact of a block."""
-    texts = [text(roles) if len(roles) == arity else None for roles in labels.signatures]
-    return pl.Series(texts, dtype=pl.String).gather(labels.blocks[arity].signature)
+class _Texts:
+    """Texts by number, from which the lines of a block are joined; each text is there once."""
+
+    def __init__(self) -> None:
+        self._parts: list[pl.Series] = []
+        self._size = 0
+
+    def add(self, texts: pl.Series | Sequence[str]) -> int:
+        """Add texts; the number of the first."""
+        first = self._size
+        self._parts.append(texts.alias("") if isinstance(texts, pl.Series) else pl.Series(texts, dtype=pl.String))
+        self._size += len(texts)
+        return first
+
+    def add_used(self, names: pl.Series, numbers: Codes, write: Callable[[pl.Series], pl.Series]) -> Ids:
+        """Add, as they are written, the names that some numbers stand for; the numbers of the texts."""
+        used, which = distinct(numbers.ravel().astype(np.int64))
+        return self.add(write(names.gather(used))) + which.reshape(numbers.shape)
+
+    def joined(self, numbers: Sequence[Ids], separator: str = "") -> pl.Series:
+        """Lines from columns of numbers."""
+        table = np.column_stack(numbers)
+        return pl.concat(self._parts).gather(table.ravel()).reshape(table.shape).arr.join(separator)
 
 
 def _tsv_lines(labels: Labels, arity: int, tsv_names: Mapping[Relation, str]) -> pl.Series:
-    relations, which = block_relations(labels, labels.blocks[arity])
-    names = pl.Series([tsv_names[relation] for relation in relations], dtype=pl.String).gather(which)
-    texts = labels.texts(arity).with_columns(names.alias("relation"))
-    return texts.select(
-        pl.concat_str([escape_expr(pl.col(name)) for name in texts.columns], separator="\t")
-    ).to_series()
+    block = labels.blocks[arity]
+    relations, which = block_relations(labels, block)
+    texts = _Texts()
+    relation = texts.add([escape(tsv_names[relation]) for relation in relations]) + which
+    entities = texts.add_used(labels.entities, block.entities, _escaped)
+    return texts.joined([relation, *entities.T], "\t")
+
+
+def _escaped(names: pl.Series) -> pl.Series:
+    return names.to_frame("name").select(escape_expr(pl.col("name"))).to_series()
 
 
 def _json_lines(labels: Labels, arity: int) -> pl.Series:
     """``{"relation": …, "entities": …}``: what stands around the names depends on the roles alone."""
-    around = {roles: _json_around(roles) for roles in labels.signatures if len(roles) == arity}
-    relation, *entities = (_json_text(column) for column in labels.texts(arity))
-    parts = [pl.Series(['{"relation":']).new_from_index(0, len(relation)), relation]
-    for position, entity in enumerate(entities):
-        parts += [_by_signature(labels, arity, lambda roles, j=position: around[roles][j]), entity]  # type: ignore[misc]
-    parts.append(_by_signature(labels, arity, lambda roles: around[roles][-1]))
-    frame = pl.DataFrame([part.alias(str(place)) for place, part in enumerate(parts)])
-    return frame.select(pl.concat_str(pl.all())).to_series()
+    block = labels.blocks[arity]
+    signatures, which = np.unique(block.signature, return_inverse=True)
+    texts = _Texts()
+    texts.add(['{"relation":'])
+    relation = texts.add_used(labels.relations, block.relation, _json_text)
+    entities = texts.add_used(labels.entities, block.entities, _json_text)
+    around = [text for number in signatures for text in _json_around(labels.signatures[number])]
+    first_around = texts.add(around) + which.reshape(-1) * (arity + 1)
+    numbers: list[Ids] = [np.zeros(len(block), dtype=np.int64), relation]
+    for position, entity in enumerate(entities.T):
+        numbers += [first_around + position, entity]
+    numbers.append(first_around + arity)
+    return texts.joined(numbers)
 
 
 def _json_text(names: pl.Series) -> pl.Series:
@@ -140,34 +169,50 @@ def check_hyper(relations: Iterable[Relation]) -> None:
 def _hyper_lines(labels: Labels, arity: int) -> pl.Series:
     if arity < 2:
         raise WriteError("hyper-csv needs a subject and an object, found facts with one entity")
-    texts = labels.texts(arity)
-    fields = [texts["0"], texts["relation"], texts["1"]]
-    for position in range(2, arity):
-        fields += [_by_signature(labels, arity, lambda roles, j=position: roles[j]), texts[str(position)]]  # type: ignore[misc]
-    frame = pl.DataFrame([field.alias(str(place)) for place, field in enumerate(fields)])
-    return frame.select(pl.concat_str([_quote(pl.col(name)) for name in frame.columns], separator=",")).to_series()
+    block = labels.blocks[arity]
+    signatures, which = np.unique(block.signature, return_inverse=True)
+    texts = _Texts()
+    relation = texts.add_used(labels.relations, block.relation, _quoted)
+    subject, other, *values = texts.add_used(labels.entities, block.entities, _quoted).T
+    roles = [role for number in signatures for role in labels.signatures[number]]
+    first_role = texts.add(_quoted(pl.Series(roles, dtype=pl.String))) + which.reshape(-1) * arity
+    numbers: list[Ids] = [subject, relation, other]
+    for position, value in enumerate(values, start=2):
+        numbers += [first_role + position, value]
+    return texts.joined(numbers, ",")
 
 
-def _quote(field: pl.Expr) -> pl.Expr:
+def _quoted(texts: pl.Series) -> pl.Series:
+    field = pl.col("text")
     quoted = pl.lit('"') + field.str.replace_all('"', '""', literal=True) + pl.lit('"')
-    return pl.when(field.str.contains(r'[",\r\n]')).then(quoted).otherwise(field)
+    quote = pl.when(field.str.contains(r'[",\r\n]')).then(quoted).otherwise(field)
+    return texts.to_frame("text").select(quote).to_series()
 
 
 def _table(labels: Labels) -> pl.DataFrame:
     """Columns relation, e1 … en, and roles, where any relation names them."""
-    width = max(labels.blocks)
-    with_roles = any(relation.has_named_roles for relation in relations_of([labels]))
-    parts = []
-    for arity, block in labels.blocks.items():
-        texts = labels.texts(arity)
-        columns = [pl.Series("row", block.row), texts["relation"]]
-        if with_roles:
-            columns.append(_by_signature(labels, arity, _roles_text).alias("roles"))
-        columns += [texts[str(j)].alias(f"e{j + 1}") for j in range(arity)]
-        empty = pl.Series([None], dtype=pl.String).new_from_index(0, len(block))
-        columns += [empty.alias(f"e{j + 1}") for j in range(arity, width)]
-        parts.append(pl.DataFrame(columns))
-    return pl.concat(parts).sort("row").drop("row")
+    blocks = labels.blocks.values()
+    order = np.argsort(np.concatenate([block.row for block in blocks]), kind="stable")
+    relation = np.concatenate([block.relation for block in blocks])[order]
+    columns = [labels.relations.gather(relation).alias("relation")]
+    if any(roles != default_roles(len(roles)) for roles in labels.signatures):
+        texts = pl.Series([_roles_text(roles) for roles in labels.signatures], dtype=pl.String)
+        signature = np.concatenate([block.signature for block in blocks])[order]
+        columns.append(texts.gather(signature).alias("roles"))
+
+    empty = len(labels.entities)
+    names = pl.concat([labels.entities, pl.Series([None], dtype=pl.String)])
+    for position in range(max(labels.blocks)):
+        column = np.concatenate([_column(block, position, empty) for block in blocks])[order]
+        columns.append(names.gather(column).alias(f"e{position + 1}"))
+    return pl.DataFrame(columns)
+
+
+def _column(block: Block, position: int, empty: int) -> Ids:
+    """The entities at a position, or the number of the empty name where the arity is lower."""
+    if position < block.entities.shape[1]:
+        return block.entities[:, position].astype(np.int64)
+    return np.full(len(block), empty, dtype=np.int64)
 
 
 def _roles_text(roles: Roles) -> str | None:

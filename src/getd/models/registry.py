@@ -50,6 +50,8 @@ FLOORS: dict[str, type[ScoringModel]] = {"frequency": Frequency, "lookup": Looku
 
 def model_settings(name: str, values: Mapping[str, Any]) -> ModelSettings:
     """The checked settings of a model."""
+    if not isinstance(name, str):
+        raise ConfigError(f"expected the name of a model, found {name!r}")
     if name not in MODELS:
         raise ConfigError(f"no model {name!r}{nearest(name, list(MODELS))} (there are {', '.join(MODELS)})")
     return build(MODELS[name][1], values, "model")

@@ -32,7 +32,7 @@ from getd.runs.folder import RunFolder, environment
 from getd.runs.lock import clear_empty, owned
 from getd.runs.records import shown
 from getd.runs.sizes import sizes
-from getd.settings import build
+from getd.settings import build, section_of
 from getd.training.checkpoint import read_head
 from getd.training.defaults import DEFAULTS
 from getd.training.health import training_notices
@@ -98,15 +98,15 @@ def full_config(config: Mapping[str, Any], model: str | None, training: Mapping[
     for section in config:
         if section not in SECTIONS:
             raise ConfigError(f"no section {section!r} in a config{nearest(section, SECTIONS)}")
-    values = dict(config.get("model", {}))
+    values = section_of(config, "model")
     name = model or values.get("name", "getd")
     values.pop("name", None)
     settings = model_settings(name, values)
-    chosen = build(TrainSettings, {**DEFAULTS.get(name, {}), **config.get("training", {}), **training}, "training")
+    chosen = build(TrainSettings, {**DEFAULTS.get(name, {}), **section_of(config, "training"), **training}, "training")
     if isinstance(settings, TensorModelSettings) and settings.norms_by_position is None:
         one_position = chosen.regime == "kvsall" and settings.norm == "batch"  # is what a batch has statistics of
         settings = settings.model_copy(update={"norms_by_position": one_position})
-    memory = build(MemorySettings, config.get("memory", {}), "memory")
+    memory = build(MemorySettings, section_of(config, "memory"), "memory")
     extra = {key: config[key] for key in ("data", "published") if key in config}
     return {
         **extra,

@@ -74,7 +74,8 @@ def _build(name: str, tables: Mapping[str, Any], config: Mapping[str, Any], mode
     checked = full_config(config, model, {})
     space: Space = {}
     for section, keys in tables.items():
-        if section not in ("model", "training") or not all(isinstance(value, dict) for value in keys.values()):
+        is_table = isinstance(keys, Mapping) and all(isinstance(value, Mapping) for value in keys.values())
+        if section not in ("model", "training") or not is_table:
             raise ConfigError(f"{name}: expected tables [model.KEY] and [training.KEY], found {section!r}")
         for key, values in keys.items():
             if key in checked[section] and key != "name":
