@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -41,8 +42,9 @@ def console() -> Console:
 
 
 def print_json(value: Any) -> None:
-    """One JSON object on standard output."""
-    print(json.dumps(value, ensure_ascii=False, allow_nan=False))
+    """One JSON object on standard output; plain ASCII where that is not UTF-8, so that it is JSON in any locale."""
+    is_utf8 = codecs.lookup(sys.stdout.encoding or "utf-8").name == "utf-8"
+    print(json.dumps(value, ensure_ascii=not is_utf8, allow_nan=False))
 
 
 def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[object]], left: int = 1) -> None:
