@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -9,36 +10,50 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import Result
+
 EXTRAS = [
     *("matplotlib", "optuna", "sqlalchemy", "psycopg", "sklearn", "pandas", "pyarrow"),
     *("fastapi", "uvicorn", "starlette", "prometheus_client", "onnx", "onnxscript", "onnxruntime"),
 ]
 BARE = f"""
-import sys
+import contextlib, io, json, sys
 sys.modules.update(dict.fromkeys({EXTRAS!r}))  # as if they were not there
-from getd.cli.entry import run
-sys.exit(run())
+from getd.cli.main import main
+
+results = []
+for arguments in json.loads(sys.argv[1]):
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(arguments)
+    results.append([code, out.getvalue(), err.getvalue()])
+print(json.dumps(results))
 """
 
 
-def bare(where: Path, *given: str) -> subprocess.CompletedProcess[str]:
-    """The command line without any extra."""
-    told = {**os.environ, "COLUMNS": "200"}
-    return subprocess.run(
-        [sys.executable, "-c", BARE, *given], cwd=where, capture_output=True, text=True, env=told, check=False
-    )
+def bare(folder: Path, *commands: list[str]) -> list[Result]:
+    """What each command does without any extra, one after the other in one process."""
+    process = [sys.executable, "-c", BARE, json.dumps(commands)]
+    done = subprocess.run(process, cwd=folder, stdout=subprocess.PIPE, env=os.environ | {"COLUMNS": "200"}, check=True)
+    return [Result(*result) for result in json.loads(done.stdout)]
 
 
 def test_the_core_alone_trains_and_predicts(tmp_path: Path) -> None:
     small = ["training.epochs=2", "model.entity_dim=8", "model.ring_ranks=4"]
-    trained = bare(tmp_path, "train", "demo", "--out", "run", "--quiet", *(f"--set={setting}" for setting in small))
-    assert trained.returncode == 0, trained.stderr
-    assert "pip install 'getd[plots]'" in trained.stderr
-    asked = bare(tmp_path, "predict", "run", "born in", "Ada Hale", "?", "--why")
-    assert asked.returncode == 0, asked.stderr
-    assert bare(tmp_path, "export", "run", "--to", "parquet", "--out", "vectors").returncode == 0
-    names_it(bare(tmp_path, "serve", "run"), "serve")
-    names_it(bare(tmp_path, "export", "run", "--to", "onnx", "--out", "graphs"), "onnx")
+    trained, answered, exported, served, drawn = bare(
+        tmp_path,
+        ["train", "demo", "--out", "run", "--quiet", *(f"--set={setting}" for setting in small)],
+        ["predict", "run", "born in", "Ada Hale", "?", "--why"],
+        ["export", "run", "--to", "parquet", "--out", "vectors"],
+        ["serve", "run"],
+        ["export", "run", "--to", "onnx", "--out", "graphs"],
+    )
+    assert trained.code == 0, trained.err
+    assert "pip install 'getd[plots]'" in trained.err
+    assert answered.code == 0, answered.err
+    assert exported.code == 0, exported.err
+    names_it(served, "serve")
+    names_it(drawn, "onnx")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "vectors"]
 
 
@@ -50,12 +65,12 @@ def test_the_core_alone_trains_and_predicts(tmp_path: Path) -> None:
     ],
 )
 def test_an_extra_that_is_missing_is_named(tmp_path: Path, command: list[str], extra: str) -> None:
-    names_it(bare(tmp_path, *command), extra)
+    names_it(*bare(tmp_path, command), extra)
     assert not list(tmp_path.iterdir())
 
 
-def names_it(found: subprocess.CompletedProcess[str], extra: str) -> None:
+def names_it(result: Result, extra: str) -> None:
     """It ended with one line that says how to install the extra."""
-    assert found.returncode == 2
-    assert found.stderr.count("\n") == 1
-    assert found.stderr.strip().endswith(f"pip install 'getd[{extra}]'")
+    assert result.code == 2
+    assert result.err.count("\n") == 1
+    assert result.err.strip().endswith(f"pip install 'getd[{extra}]'")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shlex
 import subprocess
@@ -9,7 +10,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 import getd as package
+from getd.cli.main import main
 from getd.facts.read import read_labels
 from tests.conftest import Result
 
@@ -115,6 +119,17 @@ def test_hyper_csv_needs_two_entities(getd: Getd, tmp_path: Path) -> None:
     result = getd("convert", tmp_path, tmp_path / "out", "--to", "hyper-csv")
     assert (result.code, result.err) == (1, "hyper-csv needs a subject and an object, found facts with one entity\n")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "ascii"])
+def test_json_is_read_back_whatever_the_encoding_of_the_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    (tmp_path / "train.txt").write_text("größer\tZoë\t𝔘\n", encoding="utf-8")
+    output = io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors="backslashreplace")
+    monkeypatch.setattr(sys, "stdout", output)
+    assert main(["info", str(tmp_path), "--json"]) == 0
+    assert list(json.loads(output.buffer.getvalue())["by_relation"]) == ["größer"]  # type: ignore[attr-defined]
 
 
 def test_output_into_a_pipe_that_closes_is_no_error() -> None:

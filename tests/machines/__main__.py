@@ -21,11 +21,28 @@ from tests.machines.environments import Environment, as_machine, machines
 
 ROOT = Path(__file__).parent.parent.parent
 NUMERIC = (
-    "tests/algebra",
-    "tests/models",
-    "tests/evaluation",
+    "tests/algebra/test_reshape.py",
+    "tests/algebra/test_ring.py",
+    "tests/algebra/test_tucker_and_cp.py",
+    "tests/models/test_against_pykeen.py",
+    "tests/models/test_binary_models.py",
+    "tests/models/test_distances.py",
+    "tests/models/test_every_model.py",
+    "tests/models/test_expressive.py",
+    "tests/models/test_nalp.py",
+    "tests/models/test_rae.py",
+    "tests/models/test_transe.py",
+    "tests/evaluation/test_counting.py",
+    "tests/evaluation/test_metrics.py",
+    "tests/evaluation/test_ranks.py",
     "tests/training/test_loss.py",
 )
+# What is the same on every machine: which parameters and rows are touched, how much is held, the other rules for ties.
+NOT_NUMERIC = (
+    *("every_parameter_takes_part", "stays_in_their_rows", "one_finite_score", "saved_scores_the_same"),
+    *("are_held", "optimistic", "pessimistic"),
+)
+SHAPES = {"GETD_TEST_SHAPES": "1000"}  # of products, in a test that draws them; the main run draws more
 
 
 def run(arguments: list[str], environment: Environment) -> subprocess.CompletedProcess[str]:
@@ -34,7 +51,7 @@ def run(arguments: list[str], environment: Environment) -> subprocess.CompletedP
     return subprocess.run(
         command,
         cwd=ROOT,
-        env=as_machine(environment),
+        env=as_machine(SHAPES | environment),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         encoding="utf-8",
@@ -44,7 +61,7 @@ def run(arguments: list[str], environment: Environment) -> subprocess.CompletedP
 
 def main() -> int:
     """Run and show; returns the exit code."""
-    arguments = sys.argv[1:] or list(NUMERIC)
+    arguments = sys.argv[1:] or [*NUMERIC, "-k", f"not ({' or '.join(NOT_NUMERIC)})"]
     failures = 0
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
         environments = machines(Path(folder))

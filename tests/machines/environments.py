@@ -68,12 +68,11 @@ def machines(folder: Path) -> dict[str, Environment]:
 
     return {
         "this CPU, 2 threads": two,
-        "ATen default, 1 thread": {"ATEN_CPU_CAPABILITY": "default"} | one,
         "ATen avx2, 2 threads": {"ATEN_CPU_CAPABILITY": "avx2"} | two,
         "SSE, MKL compatible, 1 thread": sse() | {"MKL_CBWR": "COMPATIBLE"} | one,
         "Intel SSE4.2, 2 threads": sse() | intel | two,
         "Intel AVX2, 1 thread": avx2() | intel | one,
-        "Intel AVX-512, 2 threads": intel | two,
+        "Intel AVX-512, 1 thread": intel | one,
     }
 
 

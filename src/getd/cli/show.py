@@ -6,6 +6,7 @@ is taken for markup.
 
 from __future__ import annotations
 
+import codecs
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -50,8 +51,9 @@ def console() -> Console:
 
 
 def print_json(value: Any) -> None:
-    """One JSON object on standard output; what would act on a terminal is escaped, so that names stay exact."""
-    print(visible_json(json.dumps(value, ensure_ascii=False, allow_nan=False)))
+    """One JSON object on standard output: what would act on a terminal is escaped, all but ASCII where it is not UTF-8."""
+    is_utf8 = codecs.lookup(sys.stdout.encoding or "utf-8").name == "utf-8"
+    print(visible_json(json.dumps(value, ensure_ascii=not is_utf8, allow_nan=False)))
 
 
 def print_line(text: str) -> None:
