@@ -133,7 +133,7 @@ def test_a_token_is_asked_for(run: Run) -> None:
 
 
 def test_large_and_slow_requests_are_refused(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    with TestClient(create_app(run, ServeSettings(max_body=100, timeout=0.2))) as client:
+    with TestClient(create_app(run, ServeSettings(max_body=100))) as client:
         large = client.post("/predict", json={"questions": [QUESTION] * 5})
         assert (large.status_code, large.json()["detail"]) == (413, "expected a body of 100 bytes at most")
         chunked = client.post("/predict", content=iter([b"x" * 60, b"x" * 60]))
@@ -148,12 +148,12 @@ def test_questions_that_come_while_others_are_answered_go_together() -> None:
     batches, go = [], threading.Event()
 
     def answer(kind: str, questions: Sequence[int]) -> list[int]:
-        go.wait(5)
+        go.wait(60)
         batches.append((kind, list(questions)))
         return [-question for question in questions]
 
     async def ask() -> list[list[int]]:
-        batcher: Batcher[int, int, str] = Batcher(answer, most=4, seconds=9)
+        batcher: Batcher[int, int, str] = Batcher(answer, most=4, seconds=99)
         tasks = [asyncio.create_task(batcher.ask("a", [number])) for number in range(6)]
         tasks.append(asyncio.create_task(batcher.ask("b", [9])))
         await asyncio.sleep(0.05)
@@ -170,7 +170,7 @@ def test_a_failing_batch_fails_its_own_requests_alone() -> None:
         return [kind // question for question in questions]
 
     async def ask() -> list[object]:
-        batcher: Batcher[int, int, int] = Batcher(answer, most=4, seconds=9)
+        batcher: Batcher[int, int, int] = Batcher(answer, most=4, seconds=99)
         asked = [batcher.ask(2, [0]), batcher.ask(2, [1]), batcher.ask(2, [2]), batcher.ask(3, [1])]
         return await asyncio.gather(*asked, return_exceptions=True)
 
@@ -196,21 +196,23 @@ def test_work_that_nobody_waits_for_ends() -> None:
         )
 
     assert [type(found) for found in asyncio.run(ask())] == [TookTooLong, TookTooLong]
-    assert len(steps) < 50
+    assert len(steps) < 900
 
 
 def test_requests_that_gave_up_are_not_answered() -> None:
-    answered, go = [], threading.Event()
+    answered, begun, go = [], threading.Event(), threading.Event()
 
     def answer(kind: str, questions: Sequence[int]) -> list[int]:
-        go.wait(5)
+        begun.set()
+        go.wait(60)
         answered.extend(questions)
         return list(questions)
 
     async def ask() -> None:
-        batcher: Batcher[int, int, str] = Batcher(answer, most=1, seconds=9)
+        batcher: Batcher[int, int, str] = Batcher(answer, most=1, seconds=99)
         tasks = [asyncio.create_task(batcher.ask("a", [number])) for number in range(4)]
-        await asyncio.sleep(0.05)
+        while not begun.is_set():
+            await asyncio.sleep(0.01)
         for task in tasks[1:]:
             task.cancel()
         await asyncio.sleep(0)
@@ -232,7 +234,7 @@ def test_who_has_left_is_not_answered(run: Run, monkeypatch: pytest.MonkeyPatch)
         return []
 
     monkeypatch.setattr(run, "answer", answer)
-    app, body = create_app(run, ServeSettings(timeout=9)), json.dumps({"questions": [QUESTION]}).encode()
+    app, body = create_app(run, ServeSettings(timeout=99)), json.dumps({"questions": [QUESTION]}).encode()
     scope = {"type": "http", "method": "POST", "path": "/predict", "raw_path": b"/predict", "query_string": b""}
     scope |= {"headers": [(b"content-type", b"application/json")], "http_version": "1.1", "scheme": "http"}
     messages = iter([{"type": "http.request", "body": body, "more_body": False}])
@@ -260,8 +262,8 @@ def test_who_has_left_is_not_answered(run: Run, monkeypatch: pytest.MonkeyPatch)
             pass  # it ends as soon as the work does
         return time.perf_counter() - start
 
-    assert asyncio.run(ask()) < 1
-    assert len(steps) < 50
+    assert asyncio.run(ask()) < 8  # the work would take 10 seconds
+    assert len(steps) < 900
 
 
 def test_idle_connections_are_closed_and_a_taken_port_is_one_line(
@@ -271,27 +273,43 @@ def test_idle_connections_are_closed_and_a_taken_port_is_one_line(
 
     from getd.serving import protocol
 
-    monkeypatch.setattr(protocol, "PATIENCE", 0.3)
+    monkeypatch.setattr(protocol, "PATIENCE", 1.0)
     config = uvicorn.Config(create_app(run), log_level="warning", http=protocol.Impatient, ws="none")
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port, server = listener.getsockname()[1], uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:
-            with socket.create_connection(("127.0.0.1", port), timeout=5) as idle:
+            with socket.create_connection(("127.0.0.1", port), timeout=60) as idle:
                 idle.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n")
                 assert idle.recv(100) == b""
-            with socket.create_connection(("127.0.0.1", port), timeout=5) as busy:
+            with socket.create_connection(("127.0.0.1", port), timeout=60) as busy:
                 for _ in range(2):
                     busy.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
-                    assert busy.recv(10_000).startswith(b"HTTP/1.1 200")
-                    time.sleep(0.4)
+                    assert whole_reply(busy).startswith(b"HTTP/1.1 200")
+                    time.sleep(1.2 * protocol.PATIENCE)  # idle between two requests, which it may be
             assert main(["serve", str(run.path), "--port", str(port)]) == 1
             assert re.fullmatch(rf"cannot listen at 127.0.0.1, port {port}: .*\n", capfd.readouterr().err)
         finally:
             server.should_exit = True
             thread.join()
     assert main(["serve", str(run.path), "--token", ""]) == 2
+
+
+def whole_reply(connection: socket.socket) -> bytes:
+    """Head and body of a reply, in however many pieces they come."""
+    reply = b""
+    while b"\r\n\r\n" not in reply:
+        piece = connection.recv(10_000)
+        assert piece, f"the connection was closed after {reply!r}"
+        reply += piece
+    head, _, body = reply.partition(b"\r\n\r\n")
+    (length,) = re.findall(rb"content-length: (\d+)", head.lower())
+    while len(body) < int(length):
+        piece = connection.recv(10_000)
+        assert piece, f"the connection was closed after {body!r}"
+        body += piece
+    return head + body
 
 
 def test_it_is_reached_by_its_own_names_alone(run: Run) -> None:

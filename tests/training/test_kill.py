@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import signal
 import time
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from getd.facts.files import clear_abandoned
 from getd.runs.folder import RunFolder
 from getd.runs.lock import owned
 from getd.training.checkpoint import read_head
-from tests.training.killing import Kill, end, outcome, start, train_whole
+from tests.training.killing import LONG, Kill, end, outcome, start, train_whole
 
 MODEL = {"name": "getd", "entity_dim": 4, "ring_ranks": 2, "entity_dropout": 0.1, "query_dropout": 0.1}
 TRAINING = {"epochs": 4, "batch_size": 16, "learning_rate": 0.01, "threads": 1, "patience": 0}
@@ -63,28 +64,31 @@ def test_a_run_that_was_being_begun_or_replaced_is_there_as_it_was(tmp_path: Pat
 @pytest.mark.slow
 def test_killed_at_sixty_random_moments_trainings_end_as_if_they_had_not_been(tmp_path: Path) -> None:
     """Half of the kills are at events, which are dense where files are written, half by the clock."""
-    chance, kills, rounds = random.Random(0), 0, 0
-    whole = {name: tmp_path / f"whole-{number}" for number, name in enumerate(REGIMES)}
-    took = {}
-    for name, path in whole.items():
+    train_whole(tmp_path / "first", config(epochs=1))  # imports what all need
+    whole: dict[str, Path] = {}
+    took: dict[str, tuple[int, float]] = {}  # events and seconds
+    for number, (name, settings) in enumerate(REGIMES.items()):
         begin = time.monotonic()
-        took[name] = train_whole(path, config(**REGIMES[name])), time.monotonic() - begin
-    while kills < 60 or rounds % len(REGIMES):
-        name = list(REGIMES)[rounds % len(REGIMES)]
-        run, (events, seconds) = tmp_path / f"run-{rounds}", took[name]
-        while True:
-            if kills % 2:
-                code = end(start(run, config(**REGIMES[name]), Kill(chance.randint(1, events // 3))))
-            else:
-                code = end(start(run, config(**REGIMES[name])), seconds * chance.uniform(0.2, 1.1))
-            if code == 0:
-                break
-            assert code == -signal.SIGKILL
-            kills += 1
+        whole[name] = tmp_path / f"whole-{number}"
+        took[name] = train_whole(whole[name], config(**settings)), time.monotonic() - begin
+
+    chance, attempts, kills = random.Random(0), 0, 0
+    for number in count():
+        name = list(REGIMES)[number % len(REGIMES)]
+        run, (events, seconds) = tmp_path / f"run-{number}", took[name]
+        code = None
+        while code != 0:
+            by_clock = attempts % 2 == 0
+            kill = None if by_clock else Kill(chance.randint(1, events // 2))
+            code = end(start(run, config(**REGIMES[name]), kill), seconds * chance.random() if by_clock else LONG)
+            assert code in (0, -signal.SIGKILL)
+            attempts += 1
+            kills += code != 0
             check_readable(RunFolder(run))
         assert outcome(run) == outcome(whole[name])
-        rounds += 1
-    print(f"{kills} kills, {rounds} runs")  # noqa: T201
+        if kills >= 60 and number + 1 >= len(REGIMES):
+            break
+    print(f"{kills} kills, {number + 1} runs")  # noqa: T201
 
 
 def check_readable(run: RunFolder) -> None:

@@ -104,12 +104,15 @@ def test_an_interrupt_leaves_a_checkpoint_and_says_how_to_go_on(tmp_path: Path) 
     process = subprocess.Popen(
         [*command, "--set", "training.threads=1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    assert process.stderr is not None
-    for line in process.stderr:
-        if line.startswith("epoch 2"):
-            break
-    os.kill(process.pid, signal.SIGTERM)
-    _, err = process.communicate(timeout=60)
+    try:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.startswith("epoch 2"):
+                break
+        os.kill(process.pid, signal.SIGTERM)
+        _, err = process.communicate(timeout=600)
+    finally:
+        process.kill()
     assert (process.returncode, err.splitlines()[-1]) == (
         130,
         f"interrupted; go on with: getd train --resume --out {out}",

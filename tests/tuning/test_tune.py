@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from getd.tuning.study import Study, TuningWatch, is_gone, worker
 from getd.tuning.trial import Trial
 from getd.tuning.tune import Tuned, tune
 
+LONG = 900  # seconds after which a process hangs, however much else the machine has to do
 SMALL = {"model": {"name": "n-cp", "entity_dim": 4}, "training": {"epochs": 3, "batch_size": 1024, "threads": 1}}
 
 
@@ -165,15 +166,14 @@ def test_two_processes_share_a_study_and_a_kill_loses_one_trial(tmp_path: Path) 
     command = [sys.executable, "-m", "getd", "tune", "demo", "--model", "n-cp", "--trials", "5", "--quiet", "--json"]
     command += ["--study", str(tmp_path / "s.db"), "--out", str(tmp_path / "run"), "--pruning", "none"]
     command += [part for setting in settings for part in ("--set", setting)]
-    with (
-        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as first,
-        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as second,
-    ):
-        try:
-            study = wait_for_study(tmp_path / "s.db", first.pid)
-        finally:
-            first.kill()
-        told, _ = second.communicate(timeout=200)
+    started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    try:
+        first, second = started
+        study = wait_for_study(tmp_path / "s.db", first)
+        first.kill()
+        told, _ = second.communicate(timeout=LONG)
+    finally:
+        end(started)
     assert second.returncode == 0
     found = json.loads(told)
     assert found["trials"] == {"complete": 5, "pruned": 0, "running": 0, "lost": 1}
@@ -183,30 +183,51 @@ def test_two_processes_share_a_study_and_a_kill_loses_one_trial(tmp_path: Path) 
     assert RunFolder(tmp_path / "run").is_finished()
 
 
-def wait_for_study(path: Path, process: int) -> Study:
+def wait_for_study(path: Path, process: subprocess.Popen[str]) -> Study:
     """The study, as soon as this process has finished a trial and is at another."""
     config = {"model": {"name": "n-cp", "entity_dim": 25}, "training": {"epochs": 10, "threads": 1}}
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + LONG
     while time.monotonic() < deadline:
-        time.sleep(0.1)
+        assert process.poll() is None, "it ended before it had begun a trial"
         if path.exists() and path.stat().st_size > 0:
             study = Study(str(path), "demo-n-cp", "demo", config, read_space("paper", config), "none", 0)
             running = [t for t in study._study.get_trials(deepcopy=False) if t.state.name == "RUNNING"]
-            if any(t.user_attrs.get("worker", {}).get("process") == process and t.intermediate_values for t in running):
+            own = [t for t in running if t.user_attrs.get("worker", {}).get("process") == process.pid]
+            if any(t.intermediate_values for t in own):
                 return study
+        time.sleep(0.05)
     raise AssertionError("no trial began")
 
 
+def end(processes: Sequence[subprocess.Popen[str]]) -> None:
+    """Whatever happened, none of them is left running."""
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
 def test_many_may_begin_a_study_at_the_same_moment(tmp_path: Path) -> None:
+    """Each says that it is ready, and waits for the word."""
     code = (
-        "import sys, time; from getd.tuning.study import Study; from getd.tuning.space import read_space\n"
+        "import sys; from getd.tuning.study import Study; from getd.tuning.space import read_space\n"
         "config = {'model': {'name': 'n-cp'}}; space = read_space('paper', config)\n"
-        "time.sleep(max(0, float(sys.argv[2]) - time.time()))\n"
+        "print('ready', flush=True); sys.stdin.readline()\n"
         "Study(sys.argv[1], 's', 'demo', config, space, 'none', 0)"
     )
-    at = str(time.time() + 12)
-    started = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "s.db"), at]) for _ in range(4)]
-    assert [process.wait(timeout=100) for process in started] == [0] * 4
+    command = [sys.executable, "-c", code, str(tmp_path / "s.db")]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    started = [subprocess.Popen(command, text=True, **pipes) for _ in range(4)]
+    try:
+        for process in started:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+        for process in started:
+            assert process.stdin is not None
+            process.stdin.write("\n")
+            process.stdin.flush()
+        assert [process.wait(timeout=LONG) for process in started] == [0] * 4
+    finally:
+        end(started)
 
 
 def test_a_worker_is_gone_when_its_process_is() -> None:

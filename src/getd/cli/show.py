@@ -51,7 +51,7 @@ def console() -> Console:
 
 
 def print_json(value: Any) -> None:
-    """One JSON object on standard output: what would act on a terminal is escaped, all but ASCII where it is not UTF-8."""
+    """One JSON object on standard output; escaped is what would act on a terminal, or has no letter in its encoding."""
     is_utf8 = codecs.lookup(sys.stdout.encoding or "utf-8").name == "utf-8"
     print(visible_json(json.dumps(value, ensure_ascii=not is_utf8, allow_nan=False)))
 

@@ -21,7 +21,7 @@ from getd.runs.records import Record, Seconds, check_record, parse_json
 from getd.training.average import Weights
 
 PARTS = ("model", "best", "average", "optimizer", "regime", "random")
-HINT = "; remove it to train from the first epoch"
+HINT = "; --overwrite trains it from the first epoch"
 
 
 @dataclass
