@@ -122,6 +122,7 @@ def slot() -> Iterator[Slot]:
 def _pytest(root: Path, arguments: list[str], output: Path, environment: dict[str, str]) -> None:
     """What a forked process does: it knows the copy alone, and not the tree that it was started from."""
     os.setsid()
+    sys.dont_write_bytecode = False  # the next run finds what this one has compiled
     descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)

@@ -41,7 +41,7 @@ def killers(path: Path = RESULTS) -> dict[str, str]:
     if not path.exists():
         return {}
     rows = re.findall(r"^\| (\S+) \|.*\| killed by `(.+?)` \|$", path.read_text(encoding="utf-8"), re.MULTILINE)
-    return dict(rows)
+    return {name: test.replace("\\|", "|") for name, test in rows}
 
 
 def _row(result: Result) -> str:

@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Any
 
 from tests.mutations import select
 from tests.mutations.drawn import draw
@@ -53,12 +54,17 @@ def listed() -> list[Mutation]:
     return [_listed(name, values, sources) for name, values in table.items()]
 
 
-def _listed(name: str, values: Mapping[str, str], sources: dict[Path, str]) -> Mutation:
-    change = f"`{_one_line(values['from'])}` → `{_one_line(values['to'])}`"
-    try:
-        found = edit(values["from"], values["to"], sources, values.get("beside", ""))
-    except MutationError as error:
-        return Mutation(name, "", change, values["why"], None, problem=values.get("gone", str(error)))
+def _listed(name: str, values: Mapping[str, Any], sources: dict[Path, str]) -> Mutation:
+    problem = ""
+    for form in (values, *values.get("or", ())):
+        change = f"`{_one_line(form['from'])}` → `{_one_line(form['to'])}`"
+        try:
+            found = edit(form["from"], form["to"], sources, values.get("beside", ""))
+            break
+        except MutationError as error:
+            problem = problem or str(error)
+    else:
+        return Mutation(name, "", change, values["why"], None, problem=values.get("gone", problem))
     source = sources[found.path]
     lines = found.line(source), source.count("\n", 0, found.stop) + 1
     where = _where(found.path, enclosing(functions(source), lines[0]).name)
