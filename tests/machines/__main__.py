@@ -47,7 +47,7 @@ SHAPES = {"GETD_TEST_SHAPES": "1000"}  # of products, in a test that draws them;
 
 def run(arguments: list[str], environment: Environment) -> subprocess.CompletedProcess[str]:
     """Run pytest in a process that computes as that machine does."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
+    command = [sys.executable, "-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider", *arguments]
     return subprocess.run(
         command,
         cwd=ROOT,
