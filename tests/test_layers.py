@@ -77,7 +77,8 @@ def test_help_imports_neither_torch_nor_polars(arguments: list[str]) -> None:
         "heavy = sorted({'torch', 'polars', 'pydantic', 'numpy'} & set(sys.modules));"
         "assert not heavy, heavy; sys.exit(code)"
     )
-    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-X", "utf8", "-c", code, *arguments]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
