@@ -153,7 +153,10 @@ def _any_model(model: ScoringModel, position: int) -> Callable[[Tensor, Tensor],
             candidates = None if everything else torch.arange(start, stop, device=given.device)
             return model.score_candidates(relation, given, position, candidates)
 
-        return Scorer(score, _of_largest)
+        if not isinstance(model, DotProductModel):
+            return Scorer(score, _of_largest)
+        query, table = model.query(relation, given, position), model.candidates(position)
+        return Scorer(score, lambda answers, scores: product_rounding(query, table[answers]) + score_rounding(scores))
 
     return scorer
 
