@@ -69,7 +69,7 @@ def test_datasets_shows_every_data_set_under_its_columns(getd: Getd) -> None:
 
 
 def test_reasons_are_shown_a_line_each_however_long_and_a_blank_line_after(capsys: pytest.CaptureFixture[str]) -> None:
-    long = "a name as long as a line of a terminal is wide, and then a little longer than that, so that it would break"
+    long = "a name that is longer than any line " * 6 + "is wide"
     why = Why((Reason(("r", long, "b"), 0.5), Reason(("s", "c"), 0.25)), (long, "d"))
     _show_reasons(Answer((long,), 1.0, 0.5, None, False), [why])
     assert capsys.readouterr().out == (
