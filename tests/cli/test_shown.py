@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -93,3 +94,11 @@ def test_reasons_are_shown_a_line_each_however_long_and_a_blank_line_after(capsy
 )
 def test_a_cell_shows_its_value(value: object, shown: str) -> None:
     assert cell(value) == shown
+
+
+def test_plain_text_is_read_literally_unless_it_is_called_escaped(getd: Getd, tmp_path: Path) -> None:
+    (tmp_path / "facts.txt").write_text("r\ta\\\\b\tc\n")
+    for number, (flags, name) in enumerate([([], r"a\\b"), (["--escaped"], r"a\b")]):
+        out = tmp_path / f"{number}.jsonl"
+        assert getd("convert", tmp_path / "facts.txt", out, *flags).code == 0
+        assert json.loads(out.read_text())["entities"] == [name, "c"]
