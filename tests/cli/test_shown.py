@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -69,7 +70,7 @@ def test_datasets_shows_every_data_set_under_its_columns(getd: Getd) -> None:
 
 
 def test_reasons_are_shown_a_line_each_however_long_and_a_blank_line_after(capsys: pytest.CaptureFixture[str]) -> None:
-    long = "a name as long as a line of a terminal is wide, and then a little longer than that, so that it would break"
+    long = "a name that is longer than any line " * 6 + "is wide"
     why = Why((Reason(("r", long, "b"), 0.5), Reason(("s", "c"), 0.25)), (long, "d"))
     _show_reasons(Answer((long,), 1.0, 0.5, None, False), [why])
     assert capsys.readouterr().out == (
@@ -93,3 +94,11 @@ def test_reasons_are_shown_a_line_each_however_long_and_a_blank_line_after(capsy
 )
 def test_a_cell_shows_its_value(value: object, shown: str) -> None:
     assert cell(value) == shown
+
+
+def test_plain_text_is_read_literally_unless_it_is_called_escaped(getd: Getd, tmp_path: Path) -> None:
+    (tmp_path / "facts.txt").write_text("r\ta\\\\b\tc\n")
+    for number, (flags, name) in enumerate([([], r"a\\b"), (["--escaped"], r"a\b")]):
+        out = tmp_path / f"{number}.jsonl"
+        assert getd("convert", tmp_path / "facts.txt", out, *flags).code == 0
+        assert json.loads(out.read_text())["entities"] == [name, "c"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,3 +59,8 @@ def test_a_small_report_by_hand() -> None:
 def test_without_train_there_is_no_leakage_to_measure() -> None:
     report = describe(KnowledgeBase.from_facts({"test": [("r", "a", "b")]}))
     assert (report.leakage, report.splits["test"].unseen_entities) == (None, None)
+
+
+def test_a_report_is_plain_json_with_text_for_keys() -> None:
+    plain = describe(KnowledgeBase.from_facts({"train": [("r", "a", "b"), ("s", "a", "b", "c")]})).as_dict()
+    assert json.loads(json.dumps(plain)) == plain

@@ -45,10 +45,13 @@ class Outcome:
         """What noticed it."""
         if self.code == HANGS:
             return "a time limit"
-        for line in self.output.splitlines():
-            if line.startswith(("FAILED ", "ERROR ")):
-                return line.split(" ", 1)[1].split(" - ")[0].strip()
-        return f"pytest, which ended with {self.code}"
+        return next(iter(self.failed), f"pytest, which ended with {self.code}")
+
+    @property
+    def failed(self) -> list[str]:
+        """The tests that failed."""
+        lines = [line for line in self.output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+        return [line.split(" ", 1)[1].split(" - ")[0].strip() for line in lines]
 
 
 class Slot:

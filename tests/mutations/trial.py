@@ -104,6 +104,7 @@ class Laboratory:
         with ExitStack() as stack:
             for _ in range(jobs):
                 slots.put(stack.enter_context(slot()))
+            self._confirm(mutations, slots)
 
             def work(mutation: Mutation) -> Result:
                 copy = slots.get()
@@ -117,6 +118,23 @@ class Laboratory:
             for done in as_completed(coming):
                 tell(done.result())
             return [done.result() for done in coming]
+
+    def _confirm(self, mutations: Sequence[Mutation], slots: SimpleQueue[Slot]) -> None:
+        """See that the tests that noticed something before pass without any change."""
+        tests = {self._before(mutation) for mutation in mutations} - {""}
+        if not tests:
+            return
+        copy = slots.get()
+        outcome = _run(copy, None, sorted(tests), 3600.0, set(), "--maxfail=100000")
+        slots.put(copy)
+        if outcome.code in (0, 1):
+            self._red |= set(outcome.failed)
+            self._green |= tests - self._red
+
+    def _before(self, mutation: Mutation) -> str:
+        """The test that noticed a mutation the last time, if it is still there."""
+        killer = self._killers.get(mutation.id, "")
+        return killer if "::" in killer and (ROOT / killer.split("::")[0]).is_file() else ""
 
     def result(self, mutation: Mutation, copy: Slot) -> Result:
         """What becomes of a mutation in a copy of the tree."""
@@ -149,8 +167,8 @@ class Laboratory:
         """Tests to run, one list after the other: what noticed it before, what is quick, the rest within the limit."""
         assert mutation.edit is not None
         path = mutation.edit.path
-        before = self._killers.get(mutation.id, "")
-        if (ROOT / before.split("::")[0]).is_file():
+        before = self._before(mutation)
+        if before:
             yield [before], self._limit
         source = path.read_text(encoding="utf-8")
         known = self._tests.tests(path, source, *mutation.lines) if self._tests else []
@@ -171,13 +189,15 @@ class Laboratory:
             yield slow, self._limit
 
 
-def _run(copy: Slot, change: Edit | None, tests: Sequence[str], seconds: float, without: set[str]) -> Outcome:
+def _run(
+    copy: Slot, change: Edit | None, tests: Sequence[str], seconds: float, without: set[str], *options: str
+) -> Outcome:
     names = copy.root / "tests.txt"
     names.write_text("\n".join(tests), encoding="utf-8")
     files = list(dict.fromkeys(test.split("::")[0] for test in tests))
     chosen = ["-p", "tests.mutations.select"] if any("::" in test for test in tests) else []
     chosen += [f"--deselect={name}" for name in sorted(without)]
-    return copy.run(change, [*chosen, *files], seconds, **{select.FILE: str(names)})
+    return copy.run(change, [*chosen, *options, *files], seconds, **{select.FILE: str(names)})
 
 
 def neighbours(path: Path, source: str) -> list[list[str]]:

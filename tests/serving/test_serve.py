@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -33,3 +34,19 @@ def test_it_listens_at_the_port_that_it_names(
     assert (result.code, result.err) == (0, "")
     assert result.out == f"serving {tmp_path / 'run'} at http://127.0.0.1:{port}/ (Ctrl-C ends it)\n"
     assert seen == [("127.0.0.1", port)]
+
+
+def test_work_ends_when_whoever_asked_has_left() -> None:
+    from getd.serving.guard import _while_connected
+
+    async def scenario() -> bool:
+        working = asyncio.get_running_loop().create_future()
+
+        async def receive() -> dict[str, str]:
+            return {"type": "http.disconnect"}
+
+        await _while_connected(working, receive)
+        await asyncio.sleep(0)
+        return working.cancelled()
+
+    assert asyncio.run(scenario())
