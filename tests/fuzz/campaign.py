@@ -100,50 +100,54 @@ def run_campaign(
         summary.next = number
         if journal:
             journal.write(summary)
+            _watch(number)
         if time.monotonic() > end or number == last:
             break
         run_case(case, summary, seed, kept, limit)
     return summary
 
 
+def _watch(number: int) -> None:
+    """End the process where a case hangs in a library, which hears no alarm; the journal says which case it was."""
+    if number % 100 == 0:
+        faulthandler.dump_traceback_later(600, exit=True, file=sys.__stderr__)
+
+
 def run_case(case: Case, summary: Summary, seed: int, kept: Path | None = None, limit: float = LIMIT) -> list[str]:
     """Make and run one case; what is wrong with it."""
-    with tempfile.TemporaryDirectory() as made, tempfile.TemporaryDirectory() as used:
-        case.make(Path(made))
-        shutil.copytree(made, used, dirs_exist_ok=True, symlinks=True)
+    with tempfile.TemporaryDirectory() as folder:
+        case.make(Path(folder))
         begin, outcome = time.process_time(), None
         try:
             with _time_limit(limit):
-                outcome = case.run(Path(used))
+                outcome = case.run(Path(folder))
         except TimeLimit:
             pass
-        wrong = summary.add(case, outcome, time.process_time() - begin)
-        if wrong and kept is not None:
-            _keep(case, Path(made), outcome, {"case": case.name, "seed": seed, "wrong": wrong}, kept)
+        seconds = time.process_time() - begin
+    wrong = summary.add(case, outcome, seconds)
+    if wrong and kept is not None:
+        _keep(case, outcome, {"case": case.name, "seed": seed, "wrong": wrong}, kept)
     return wrong
 
 
-def _keep(case: Case, made: Path, outcome: Outcome | None, about: dict[str, object], kept: Path) -> None:
+def _keep(case: Case, outcome: Outcome | None, about: dict[str, object], kept: Path) -> None:
     folder = kept / f"{case.name}-seed-{about['seed']}"
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(made, folder / "files", symlinks=True)
+    (folder / "files").mkdir(parents=True)
+    case.make(folder / "files")
     record = about | (asdict(outcome) if outcome else {})
     (folder / "case.json").write_text(json.dumps(record, indent=1), encoding="utf-8")
 
 
 @contextmanager
 def _time_limit(seconds: float) -> Iterator[None]:
-    """An alarm after so many seconds of work, or six times as many by the clock, however busy the machine is.
-
-    Where no Python runs that could hear it, the process ends at last, with the stack on standard error.
-    """
+    """An alarm after so many seconds of work, or six times as many by the clock, however busy the machine is."""
 
     def over(*_: object) -> None:
         raise TimeLimit
 
     timers = {signal.ITIMER_PROF: (signal.SIGPROF, seconds), signal.ITIMER_REAL: (signal.SIGALRM, 6 * seconds)}
     before = {number: signal.signal(number, over) for number, _ in timers.values()}
-    faulthandler.dump_traceback_later(12 * seconds, exit=True, file=sys.__stderr__)
     for timer, (_, moment) in timers.items():
         signal.setitimer(timer, moment)
     try:
@@ -151,6 +155,5 @@ def _time_limit(seconds: float) -> Iterator[None]:
     finally:
         for timer in timers:
             signal.setitimer(timer, 0)
-        faulthandler.cancel_dump_traceback_later()
         for number, handler in before.items():
             signal.signal(number, handler)

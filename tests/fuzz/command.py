@@ -6,11 +6,11 @@ import os
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
-from getd.cli.main import main
+from getd.cli.main import exit_code, main
 from tests.fuzz.case import Outcome
 
 
@@ -19,12 +19,22 @@ class TimeLimit(BaseException):
 
 
 def run_getd(*arguments: object) -> Outcome:
-    """Run a command of getd; an exception is an outcome too, but the time limit passes through."""
+    """Run a command of getd as the shell does."""
+    return _run(lambda: main([str(argument) for argument in arguments]))
+
+
+def run_command(command: Callable[..., object], *arguments: object, **options: object) -> Outcome:
+    """Run the function of a command of getd: the same, but for the parsing of arguments, which takes the most time."""
+    return _run(lambda: exit_code(lambda: command(*arguments, **options)))
+
+
+def _run(command: Callable[[], int]) -> Outcome:
+    """An exception is an outcome too, but the time limit passes through."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         code, trace = 70, ""
         with _descriptors(out, err):
             try:
-                code = main([str(argument) for argument in arguments])
+                code = command()
             except TimeLimit:
                 raise
             except BaseException:

@@ -15,12 +15,19 @@ import polars as pl
 import zstandard
 
 import getd
+from getd.cli.complete import complete
+from getd.cli.convert import convert
+from getd.cli.extend import extend
+from getd.cli.flags import Reading
+from getd.cli.info import info
+from getd.cli.predict import predict
+from getd.cli.score import score
 from getd.errors import GetdError
 from getd.settings import override, read_toml
 from getd.training.fit import full_config
 from getd.tuning.space import read_space
 from tests.fuzz.case import Case, Outcome
-from tests.fuzz.command import TimeLimit, run_getd
+from tests.fuzz.command import TimeLimit, run_command, run_getd
 from tests.fuzz.mutate import mutate, odd_text, odd_value
 from tests.fuzz.seeds import CONFIG, FACTS, QUESTIONS, SEEDS, SHAPES, SPACE, typed_parquet
 
@@ -83,25 +90,26 @@ def _damaged(random: Random, seeds: dict[str, bytes] = SEEDS) -> tuple[str, byte
     return name, data
 
 
-def _reading(random: Random) -> list[str]:
-    """Flags, now and then."""
-    flags = []
+def _options(random: Random) -> dict[str, Any]:
+    """How a command reads its data, now and then in another way."""
+    reading: dict[str, Any] = {}
     if random.random() < 0.25:
-        flags += ["--format", random.choice(FORMS)]
-    for flag, chance in (("--escaped", 0.1), ("--one-arity", 0.05), ("--json", 0.3)):
-        if random.random() < chance:
-            flags.append(flag)
+        reading["format"] = random.choice(FORMS)
+    if random.random() < 0.1:
+        reading["escaped"] = True
     if random.random() < 0.05:
-        flags += ["--relation", odd_text(random).replace("\0", "")]
+        reading["one_arity"] = True
+    if random.random() < 0.05:
+        reading["relation"] = odd_text(random)
     if random.random() < 0.03:
-        flags += [random.choice(("--arity", "--max-arity")), random.choice(("2", "0", "x", "99999999999999999999"))]
-    return flags
+        reading[random.choice(("arity", "max_arity"))] = random.choice((2, 0, -1, 10**20))
+    return {"reading": Reading(**reading), "json": random.random() < 0.6}
 
 
 def _info_file(random: Random, _: Path) -> tuple[Files, Callable[[Path], Outcome]]:
     name, data = _damaged(random)
-    flags = _reading(random)
-    return {name: data}, lambda folder: run_getd("info", folder / name, *flags)
+    options = _options(random)
+    return {name: data}, lambda folder: run_command(info, str(folder / name), **options)
 
 
 def _info_folder(random: Random, _: Path) -> tuple[Files, Callable[[Path], Outcome]]:
@@ -109,19 +117,26 @@ def _info_folder(random: Random, _: Path) -> tuple[Files, Callable[[Path], Outco
     ending = "".join(Path(name).suffixes) or ".txt"
     other = SEEDS.get(name, SEEDS["facts.tsv"])
     files = {f"train{ending}": data, f"test{ending}": other if random.random() < 0.7 else mutate(random, other)}
-    flags = _reading(random)
-    return files, lambda folder: run_getd("info", folder, *flags)
+    options = _options(random)
+    return files, lambda folder: run_command(info, str(folder), **options)
+
+
+def _shell(random: Random, _: Path) -> tuple[Files, Callable[[Path], Outcome]]:
+    """The whole way, from the words of a command line."""
+    name, data = _damaged(random)
+    words = ["--format", "--arity", "--one-arity", "--json", "--relation", "x", "3", "jsonl", odd_text(random)]
+    flags = [word.replace("\0", "") for word in random.sample(words, random.choice((0, 0, 1, 2)))]
+    return {name: data}, lambda folder: run_getd("info", folder / name, *flags)
 
 
 def _convert(random: Random, _: Path) -> tuple[Files, Callable[[Path], Outcome]]:
     name, data = _damaged(random)
     form = random.choice(("tsv", "csv", "parquet", "jsonl", "hyper-csv"))
-    ending = {"hyper-csv": "csv"}.get(form, form)
-    target = random.choice(("out", f"out.{ending}"))
-    flags = ["--to", form, *_reading(random)]
+    target = random.choice(("out", f"out.{form.removeprefix('hyper-')}"))
+    options = _options(random)
 
     def use(folder: Path) -> Outcome:
-        outcome = run_getd("convert", folder / name, folder / target, *flags)
+        outcome = run_command(convert, str(folder / name), str(folder / target), to=form, **options)
         left = sorted(path.name for path in folder.iterdir() if path.name != name)
         if left != [target] * (outcome.code == 0):
             return Outcome(outcome.code, outcome.out, outcome.err, f"left behind: {left}")
@@ -132,8 +147,8 @@ def _convert(random: Random, _: Path) -> tuple[Files, Callable[[Path], Outcome]]
 
 def _predict(random: Random, run: Path) -> tuple[Files, Callable[[Path], Outcome]]:
     name, data = _damaged(random, QUESTIONS)
-    flags = [flag for flag in ("--json", "--why", "--include-known") if random.random() < 0.3]
-    return {name: data}, lambda folder: run_getd("predict", run, "--questions", folder / name, *flags)
+    flags = {flag: random.random() < 0.3 for flag in ("json", "why", "include_known")}
+    return {name: data}, lambda folder: run_command(predict, run, questions=folder / name, **flags)
 
 
 def _ask(random: Random, run: Path) -> tuple[Files, Callable[[Path], Outcome]]:
@@ -148,13 +163,13 @@ def _ask(random: Random, run: Path) -> tuple[Files, Callable[[Path], Outcome]]:
 
 def _score(random: Random, run: Path) -> tuple[Files, Callable[[Path], Outcome]]:
     name, data = _damaged(random)
-    flags = ["--json"] if random.random() < 0.3 else []
-    return {name: data}, lambda folder: run_getd("score", run, folder / name, *flags)
+    json = random.random() < 0.3
+    return {name: data}, lambda folder: run_command(score, run, folder / name, json=json)
 
 
 def _extend(random: Random, run: Path) -> tuple[Files, Callable[[Path], Outcome]]:
     name, data = _damaged(random)
-    return {name: data}, lambda folder: run_getd("extend", run, folder / name, "--out", folder / "extended")
+    return {name: data}, lambda folder: run_command(extend, run, folder / name, out=folder / "extended")
 
 
 def _complete(random: Random, run: Path) -> tuple[Files, Callable[[Path], Outcome]]:
@@ -162,7 +177,7 @@ def _complete(random: Random, run: Path) -> tuple[Files, Callable[[Path], Outcom
     file = random.choice(("out.tsv", "out.jsonl", "out.parquet", "out.x"))
     partial_file = mutate(random, b'{"asked": {"run": "", "relation": 0, "top": 100}, "done": 1, "entities": [[0, 1]]}')
     files = {f"{file}.partial": partial_file} if random.random() < 0.7 else {}
-    return files, lambda folder: run_getd("complete", run, "--relation", relation, "--out", folder / file)
+    return files, lambda folder: run_command(complete, run, relation=relation, out=folder / file)
 
 
 def _config(random: Random, _: Path) -> tuple[Files, Callable[[Path], Outcome]]:
@@ -172,7 +187,7 @@ def _config(random: Random, _: Path) -> tuple[Files, Callable[[Path], Outcome]]:
         value = random.choice(
             (odd_text(random), "[" * 3000, "9" * 5000, "{a = 1}", '"', "1979-99-99", "nan", "x\ny = 2")
         )
-        settings = ["--set", f"{key}={value}".replace("\0", "")]
+        settings = [f"{key}={value}"]
     data = mutate(random, CONFIG) if not settings or random.random() < 0.5 else CONFIG
     missing = "/nowhere/missing.tsv"
     return {"config.toml": data}, lambda folder: run_getd(
@@ -233,6 +248,7 @@ def _called(function: Callable[[], object]) -> Outcome:
 WAYS: dict[Way, float] = {
     _info_file: 40,
     _info_folder: 12,
+    _shell: 2,
     _convert: 15,
     _predict: 4,
     _ask: 1,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from cyclopts import App, CycloptsError
 
@@ -46,13 +46,14 @@ for command in COMMANDS:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code: 0 done, 2 the command line or a setting is wrong, 1 anything else."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    return exit_code(lambda: app(given, exit_on_error=False, print_error=False, result_action="return_value"))
+
+
+def exit_code(command: Callable[[], object]) -> int:
+    """Run a command whose arguments are parsed already; what goes wrong becomes its line and its exit code."""
     try:
-        app(
-            list(sys.argv[1:] if arguments is None else arguments),
-            exit_on_error=False,
-            print_error=False,
-            result_action="return_value",
-        )
+        command()
         sys.stdout.flush()
         return 0
     except CycloptsError as error:
