@@ -15,6 +15,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from getd.cli.main import exit_code
 from tests.conftest import Result
 
 Getd = Callable[..., Result]
@@ -197,6 +198,16 @@ CASES = {
         "a,r,b\nc,r,d\na,r,c,q\n",
         ":3: expected subject,relation,object and pairs of qualifier,value, found 4 fields (1 bad line)",
     ),
+    "hyper-relational CSV with an empty qualifier": (
+        "train.csv",
+        "a,r,b,q,v,,w\n",
+        ":1: expected a name in every field, found field 6 empty (1 bad line)",
+    ),
+    "CSV with roles nested too deeply": (
+        "train.csv",
+        f"relation,roles,e1\nr,{'[' * 100_000},x\n",
+        f":2: expected a JSON list of 1 role names in column 'roles', found '{'[' * 40}",
+    ),
     "truncated gzip": (
         "train.txt.gz",
         gzip.compress(b"r\ta\tb\n" * 1000)[:-12],
@@ -216,6 +227,9 @@ def test_a_bad_file_is_one_line_and_exit_code_1(tmp_path: Path, getd: Getd, case
         if message is None:
             assert result.err.startswith(f"{path}: expected a whole Parquet file, found a broken one (")
             assert result.err.count("\n") == 1
+        elif case == "CSV with roles nested too deeply":
+            assert result.err.startswith(f"{path}{message}")
+            assert len(result.err) == 301
         else:
             assert result.err == f"{path}{message.replace('FOLDER', tmp_path.name).replace('PATH', str(path))}\n"
     assert listing(tmp_path) == [name]
@@ -487,3 +501,46 @@ def test_files_that_we_write_have_the_permissions_of_the_umask(tmp_path: Path, g
         path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "out", tmp_path / "out" / "train.tsv")
     }
     assert modes == {"out": 0o777 & ~umask, "train.tsv": 0o666 & ~umask}
+
+
+def test_a_library_that_gives_up_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:
+    def give_up() -> None:
+        raise pl.exceptions.PanicException("index out of bounds\nat length")
+
+    assert exit_code(give_up) == 1
+    assert capfd.readouterr().err == "a library failed on this data: index out of bounds\\nat length\n"
+
+
+def test_what_is_no_panic_is_not_swallowed() -> None:
+    def leave() -> None:
+        raise SystemExit(3)
+
+    with pytest.raises(SystemExit):
+        exit_code(leave)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("model = 5", "expected a section [model], found model = 5"),
+        ("training = [1]", "expected a section [training], found training = [1]"),
+        ("memory = 'x'", "expected a section [memory], found memory = 'x'"),
+        ("[model]\nname = ['getd']", "expected the name of a model, found ['getd']"),
+        ("a = " + "[" * 5000, "PATH: expected TOML, found values nested too deeply"),
+        ("[training]\nepochs = " + "9" * 5000, None),
+        ("[training]\nseed = 1979-99-99", None),
+    ],
+)
+def test_a_config_of_another_shape_is_one_line(tmp_path: Path, getd: Getd, text: str, message: str | None) -> None:
+    path = write(tmp_path / "config.toml", text)
+    result = getd("train", "missing", "--config", path)
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+    if message is not None:
+        assert result.err == f"{message.replace('PATH', str(path))}\n"
+
+
+@pytest.mark.parametrize("value", ["[" * 5000, "9" * 5000])
+def test_a_setting_that_toml_cannot_hold_is_text(getd: Getd, value: str) -> None:
+    result = getd("train", "missing", "--set", f"training.epochs={value}")
+    assert (result.code, result.err[:17]) == (2, "training.epochs: ")
+    assert len(result.err) <= 301

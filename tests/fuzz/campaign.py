@@ -110,7 +110,7 @@ def run_campaign(
 def _watch(number: int) -> None:
     """End the process where a case hangs in a library, which hears no alarm; the journal says which case it was."""
     if number % 100 == 0:
-        faulthandler.dump_traceback_later(600, exit=True, file=sys.__stderr__)
+        faulthandler.dump_traceback_later(1800, exit=True, file=sys.__stderr__)
 
 
 def run_case(case: Case, summary: Summary, seed: int, kept: Path | None = None, limit: float = LIMIT) -> list[str]:
@@ -141,12 +141,12 @@ def _keep(case: Case, outcome: Outcome | None, about: dict[str, object], kept: P
 
 @contextmanager
 def _time_limit(seconds: float) -> Iterator[None]:
-    """An alarm after so many seconds of work, or six times as many by the clock, however busy the machine is."""
+    """An alarm after so many seconds of work, or sixty times as many by the clock, however busy the machine is."""
 
     def over(*_: object) -> None:
         raise TimeLimit
 
-    timers = {signal.ITIMER_PROF: (signal.SIGPROF, seconds), signal.ITIMER_REAL: (signal.SIGALRM, 6 * seconds)}
+    timers = {signal.ITIMER_PROF: (signal.SIGPROF, seconds), signal.ITIMER_REAL: (signal.SIGALRM, 60 * seconds)}
     before = {number: signal.signal(number, over) for number, _ in timers.values()}
     for timer, (_, moment) in timers.items():
         signal.setitimer(timer, moment)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -47,7 +48,17 @@ def faults(outcome: Outcome) -> list[str]:
         wrong.append(f"a message of {longest_line(outcome)} characters")
     if control := _CONTROL.search(outcome.err) or _CONTROL.search(outcome.out):
         wrong.append(f"a raw control character {control.group()!r}")
+    if outcome.code == 0 and outcome.out.startswith("{") and not _is_json(outcome.out):
+        wrong.append("broken JSON")
     return wrong
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
 
 
 def longest_line(outcome: Outcome) -> int:

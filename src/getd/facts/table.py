@@ -10,7 +10,6 @@ A table has a ``relation`` column, or none and then is all of one relation. The 
 from __future__ import annotations
 
 import csv
-import io
 import json
 from collections import Counter
 from collections.abc import Sequence
@@ -23,6 +22,7 @@ from getd.errors import FactError, FactFileError
 from getd.facts.columns import Columns, column_labels, numbered
 from getd.facts.labels import Labels, text_series
 from getd.facts.panics import Panic, panics_as_errors
+from getd.facts.parquet import BrokenParquet, decode_parquet
 from getd.facts.role_order import RoleOrder
 from getd.facts.source import MAX_LINE, Problems, read_blocks, read_head
 from getd.facts.text import read_csv_rows, with_lines
@@ -91,13 +91,10 @@ def _text(table: str, column: pl.Series) -> pl.Series:
 
 def read_parquet(path: Path, relation: str, order: RoleOrder) -> Labels:
     """Facts from a Parquet file."""
-    data = io.BytesIO(b"".join(read_blocks(path)))
     try:
-        with panics_as_errors():
-            table = pl.read_parquet(data)
-    except (pl.exceptions.PolarsError, OSError, ValueError, Panic) as error:
-        reason = str(error).split("\n")[0]
-        raise FactFileError(path, [("", f"expected a whole Parquet file, found a broken one ({reason})")]) from None
+        table = decode_parquet(b"".join(read_blocks(path)))
+    except BrokenParquet as error:
+        raise FactFileError(path, [("", f"expected a whole Parquet file, found a broken one ({error})")]) from None
     if len(table) == 0:
         raise FactFileError(path, [("", "expected facts, found a table without rows")])
     return table_labels(table, str(path), relation, order)

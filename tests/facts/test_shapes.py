@@ -1,0 +1,141 @@
+"""Files of odd shapes are read in time that grows with their size, and damaged tables are one line."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import time
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from getd.errors import FactFileError
+from getd.facts.convert import convert
+from getd.facts.knowledge_base import KnowledgeBase
+from getd.facts.load import load
+from getd.facts.panics import Panic, panics_as_errors
+from getd.facts.read import read_labels
+from getd.facts.report import describe
+from getd.prediction.questions import read_facts
+
+SECONDS = 30  # each takes a second at most; what is quadratic took minutes
+
+
+def lines(rows: list[str]) -> str:
+    return "\n".join([*rows, ""])
+
+
+def many_roles(n: int) -> tuple[str, str]:
+    records = [{"relation": f"r{i % 50}", "entities": {f"a{i}": "x", f"b{i}": f"y{i % 9}"}} for i in range(n)]
+    return "facts.jsonl", lines([json.dumps(record) for record in records])
+
+
+def many_sets_of_columns(n: int) -> tuple[str, str]:
+    n //= 40
+    rows = [f"r{i}," + ",".join("x" if (i + j) % (2 + i % 7) == 0 else "" for j in range(n)) for i in range(2 * n)]
+    return "facts.csv", lines(["relation," + ",".join(f"c{j}" for j in range(n)), *rows])
+
+
+SHAPES: dict[str, Callable[[int], tuple[str, str]]] = {
+    "a signature for every fact": many_roles,
+    "a set of columns for every relation": many_sets_of_columns,
+    "roles as a column": lambda n: (
+        "facts.csv",
+        lines(["relation,roles,e1", *(f'r,"[""a{i}""]",x' for i in range(n))]),
+    ),
+    "a qualifier for every fact": lambda n: ("facts.csv", lines([f"a,r,b,q{i},v" for i in range(n)])),
+    "a relation for every fact": lambda n: ("facts.tsv", lines([f"r{i}\ta{i}\tb" for i in range(n)])),
+    "an arity for every fact": lambda n: ("facts.tsv", lines(["r" + "\ta" * i for i in range(1, n // 100)])),
+    "one wide fact": lambda n: ("facts.txt", f"r {'a b ' * n}\nr a\n"),
+    "one wide table": lambda n: ("facts.csv", lines([",".join(f"c{i}" for i in range(n)), ",".join(["a"] * n)])),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_reading_reporting_and_writing_take_time_that_grows_with_the_file(tmp_path: Path, shape: str) -> None:
+    name, text = SHAPES[shape](4000)
+    path = tmp_path / name
+    path.write_text(text)
+    begin = time.process_time()
+    report = describe(load(path))
+    written = convert(path, tmp_path / "out", "jsonl")
+    assert time.process_time() - begin < SECONDS
+    n_facts = sum(split.facts for split in report.splits.values()) + report.duplicates
+    assert n_facts == sum(written.facts.values()) == len(read_labels(path))
+
+
+def test_facts_of_one_arity_are_one_block_whatever_their_roles(tmp_path: Path) -> None:
+    name, text = many_roles(100)
+    (tmp_path / name).write_text(text)
+    labels = read_labels(tmp_path / name)
+    assert (len(labels.blocks), len(labels.signatures)) == (1, 100)
+
+
+def test_a_file_of_unknown_names_takes_time_that_grows_with_it(tmp_path: Path) -> None:
+    kb = KnowledgeBase.from_facts({"train": [("knows", f"person {i:05}", "b") for i in range(500)]})
+    path = tmp_path / "facts.tsv"
+    path.write_text(lines([f"knows\tpersn {i:05}\tb" for i in range(2000)]))
+    begin = time.process_time()
+    with pytest.raises(FactFileError) as caught:
+        read_facts(path, kb)
+    assert time.process_time() - begin < SECONDS
+    shown = str(caught.value).split("\n")
+    told = "unknown entity 'persn 00000'; did you mean 'person 00000'?"
+    assert (shown[0], len(shown)) == (f"{path}:1: {told} (2000 bad lines)", 10)
+
+
+def test_a_header_of_many_columns_is_told_in_short_for_each_of_many_bad_rows(tmp_path: Path) -> None:
+    path = tmp_path / "facts.csv"
+    path.write_text(lines([",".join(f"column{i}" for i in range(5000)), *["a"] * 5000]))
+    begin = time.process_time()
+    with pytest.raises(FactFileError, match="expected 5000 fields") as caught:
+        read_labels(path, "csv")
+    assert time.process_time() - begin < SECONDS
+    assert max(map(len, str(caught.value).split("\n"))) <= 300
+
+
+def test_a_parquet_file_with_any_bit_of_its_first_page_flipped_is_read_or_refused(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file = io.BytesIO()
+    frame = pl.DataFrame({"relation": ["r"] * 6, "e1": [*"abcdef"], "e2": [None, "a", None, "b", "c", "d"]})
+    frame.write_parquet(file, compression="uncompressed", statistics=False)
+    sound, path = file.getvalue(), tmp_path / "facts.parquet"
+    messages = []
+    for place, bit in product(range(4, 64), range(8)):
+        damaged = bytearray(sound)
+        damaged[place] ^= 1 << bit
+        path.write_bytes(damaged)
+        try:
+            read_labels(path)
+        except FactFileError as error:
+            messages.append(str(error))
+    assert len(messages) > 50
+    assert all(line.startswith(f"{path}: ") for message in messages for line in message.split("\n"))
+    assert all(len(line) <= 300 for message in messages for line in message.split("\n"))
+    assert capfd.readouterr() == ("", "")
+
+
+def give_up(report: bytes, error: BaseException) -> None:
+    """As a library does that writes to file descriptor 2 first."""
+    with panics_as_errors():
+        os.write(2, report)
+        raise error
+
+
+def test_a_panic_becomes_an_error_without_its_report(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(Panic, match=r"^it gave up$"):
+        give_up(b"thread 'main' panicked at src/lib.rs\n", pl.exceptions.PanicException("it gave up\nat length"))
+    assert capfd.readouterr().err == ""
+
+
+def test_what_else_is_said_on_standard_error_meanwhile_is_passed_on(capfd: pytest.CaptureFixture[str]) -> None:
+    with panics_as_errors():
+        os.write(2, b"a warning\n")
+    with pytest.raises(ValueError, match=r"^no$"):
+        give_up(b"another\n", ValueError("no"))
+    assert capfd.readouterr().err == "a warning\nanother\n"
