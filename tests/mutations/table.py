@@ -30,7 +30,11 @@ def section(title: str, results: Sequence[Result]) -> str:
 
 def write(parts: dict[str, str], path: Path = RESULTS) -> None:
     """The page with these parts, by the first word of their titles; others stay as they are."""
-    kept = {part.split()[0]: f"## {part}" for part in path.read_text().split("\n## ")[1:]} if path.exists() else {}
+    kept = (
+        {part.split()[0].strip(":"): f"## {part}" for part in path.read_text().split("\n## ")[1:]}
+        if path.exists()
+        else {}
+    )
     kept |= parts
     order = sorted(kept, key=["Listed", "Drawn"].index)
     path.write_text("\n".join([INTRODUCTION, *(kept[name].strip("\n") + "\n" for name in order)]), encoding="utf-8")
