@@ -7,6 +7,7 @@ flag, keyword arguments) into one of them, and a mistake into one sentence with 
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from getd.errors import ConfigError, nearest
+
+MOST_PARTS = 100  # of a dotted key: a.b.c
 
 
 class Settings(BaseModel):
@@ -41,7 +44,7 @@ def build(model: type[S], values: Mapping[str, Any], section: str = "") -> S:
 def read_toml(path: Path | str) -> dict[str, Any]:
     """The tables of a TOML file; what cannot be read or parsed is a :class:`ConfigError` naming file and place."""
     try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        return _parse_toml(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError as error:
@@ -127,6 +130,13 @@ def _explain(model: type[Settings], error: ErrorDetails, section: str) -> str:
     return f"{path}: {message[:1].lower()}{message[1:]}, found {error['input']!r}"
 
 
+def _parse_toml(text: str) -> dict[str, Any]:
+    """The tables of a TOML text; Python's reader takes time that grows with the square of the parts of a key."""
+    if any(piece.count(".") > MOST_PARTS for piece in re.split(r"[\n=,]", text)):
+        raise ValueError(f"expected keys of at most {MOST_PARTS} parts, found one of more")
+    return tomllib.loads(text)
+
+
 def _toml_lines(table: Mapping[str, Any]) -> str:
     return "".join(f"{_toml_key(key)} = {_toml_text(value)}\n" for key, value in table.items() if value is not None)
 
@@ -149,6 +159,6 @@ def _toml_text(value: Any) -> str:
 
 def _toml_value(text: str) -> Any:
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        return _parse_toml(f"value = {text}")["value"]
     except (ValueError, RecursionError):
         return text

@@ -527,6 +527,8 @@ def test_what_is_no_panic_is_not_swallowed() -> None:
         ("memory = 'x'", "expected a section [memory], found memory = 'x'"),
         ("[model]\nname = ['getd']", "expected the name of a model, found ['getd']"),
         ("a = " + "[" * 5000, "PATH: expected TOML, found values nested too deeply"),
+        ("a." * 20_000 + "b = 1", "PATH: expected keys of at most 100 parts, found one of more"),
+        ("[" + "a." * 20_000 + "b]", "PATH: expected keys of at most 100 parts, found one of more"),
         ("[training]\nepochs = " + "9" * 5000, None),
         ("[training]\nseed = 1979-99-99", None),
     ],

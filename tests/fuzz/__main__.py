@@ -30,6 +30,7 @@ def main() -> int:
     parser.add_argument("--into", type=Path, default=Path("fuzz-failures"), help="where cases that fail are kept")
     parser.add_argument("--replay", help="the name of one case to run again, with its seed")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory() as shared:
         if given.replay:
             return _replay(given.replay, given.seed, Path(shared), given.into)
@@ -45,7 +46,9 @@ def _campaign(kind: str, given: argparse.Namespace, shared: Path) -> Summary:
     summary, last = journal.summary, None if given.cases is None else given.start + given.cases
     while time.monotonic() < end and (last is None or summary.next < last):
         worker = multiprocessing.get_context("spawn").Process(
-            target=run_campaign, args=(kind, given.seed, shared, end - time.monotonic(), given.into, journal, last)
+            target=run_campaign,
+            args=(kind, given.seed, shared, end - time.monotonic(), given.into, journal, last),
+            daemon=True,  # ends with this process
         )
         worker.start()
         worker.join()
