@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from io import BytesIO
 from pathlib import Path
 from types import MappingProxyType
 
@@ -13,6 +14,8 @@ from getd.errors import RunError
 from getd.facts.facts import Blocks, Facts
 from getd.facts.files import atomic_path
 from getd.facts.knowledge_base import KnowledgeBase
+from getd.facts.panics import Panic, panics_as_errors
+from getd.facts.parquet import BrokenParquet, check_pages, decode_parquet
 from getd.facts.relation import Relation
 from getd.facts.split import SPLITS
 
@@ -44,16 +47,19 @@ def read_facts(path: Path, signatures: tuple[Relation, ...], n_entities: int) ->
 
 
 def _read_table(path: Path) -> pl.DataFrame:
+    data = path.read_bytes()
     try:
-        rows = pl.scan_parquet(path, glob=False).select(pl.len()).collect().item()
-        if rows > MOST_PACKED * path.stat().st_size:
-            raise RunError(f"{path}: expected distinct facts, found {rows:,} in {path.stat().st_size:,} bytes")
-        return pl.read_parquet(path, glob=False).select(
+        check_pages(data)
+        with panics_as_errors():
+            rows = pl.scan_parquet(BytesIO(data)).select(pl.len()).collect().item()
+        if rows > MOST_PACKED * len(data):
+            raise RunError(f"{path}: expected distinct facts, found {rows:,} in {len(data):,} bytes")
+        return decode_parquet(data).select(
             pl.col("split").cast(pl.String),
             pl.col("relation").cast(pl.Int64),
             pl.col("entities").cast(pl.List(pl.Int64)),
         )
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+    except (pl.exceptions.PolarsError, BrokenParquet, Panic) as error:
         reason = str(error).split("\n")[0]
         raise RunError(f"{path}: expected facts, found a broken file ({reason})") from None
 
