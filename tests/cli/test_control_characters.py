@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import logging
 import re
@@ -95,6 +96,14 @@ def test_tables_lines_and_notices_show_text_escaped(capfd: pytest.CaptureFixture
     out, err = capfd.readouterr()
     assert not ACTING.search(err)
     assert [len(line) for line in err.splitlines()] == [300, len(r"note: line\nend")]
+
+
+def test_commands_print_texts_of_files_through_show_alone() -> None:
+    for path in sorted((Path(package.__file__).parent / "cli").glob("*.py")):
+        calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+        printed = [call.args for call in calls if isinstance(call.func, ast.Name) and call.func.id == "print"]
+        constant = all(isinstance(argument, ast.Constant) for arguments in printed for argument in arguments)
+        assert constant or path.name in ("show.py", "main.py"), path.name
 
 
 def test_a_page_of_trials_shows_values_escaped() -> None:
