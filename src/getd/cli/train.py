@@ -98,7 +98,7 @@ def show_report(report: dict[str, Any], published: dict[str, float] | None = Non
         rows.append(["published", *(published.get(key) for key in keys), ""])
     title = f"{protocol['split']}: {metrics['questions']:,} questions, filtered, ties {protocol['ties']}"
     print_table(title, ["", "MRR", "Hits@1", "Hits@3", "Hits@10", "95 % of MRR"], rows)
-    print(f"protocol: {protocol_sentence(protocol)}")
+    print_line(f"protocol: {protocol_sentence(protocol)}")
 
 
 def draw_curves(run: Run) -> Path | None:
