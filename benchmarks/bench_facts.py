@@ -14,19 +14,19 @@ import numpy as np
 import polars as pl
 
 from benchmarks.harness import MIB, Figure, Result, bars, best, memory
-from getd.facts.known import KnownAnswers
-from getd.facts.load import load
+from getd.datasets.load import load
+from getd.facts.known_answers import KnownAnswers
 
 ARITY, REPEATS = 4, 7
 
 # resident memory is measured in a process of its own: what importing takes does not count, all that loading takes does
 _MEMORY = """
 import sys
-import getd.facts.load, getd.facts.known, numpy, polars
+import getd.datasets.load, getd.facts.known_answers, numpy, polars
 polars.read_csv(b"a\\tb\\n", separator="\\t", has_header=False)
 def work():
     global kb
-    kb = getd.facts.load.load(sys.argv[1])
+    kb = getd.datasets.load.load(sys.argv[1])
 def check(_):
     assert sum(map(len, kb.split("train").values())) == int(sys.argv[2])
 """

@@ -19,8 +19,8 @@ import torch
 from benchmarks.subjects import Shape, make_model, make_trainer, random_facts, whole_step
 from getd.evaluation.ranks import rank_facts
 from getd.facts.facts import Facts
-from getd.facts.known import KnownAnswers
-from getd.training.batches import Batch
+from getd.facts.known_answers import KnownAnswers
+from getd.training.regimes.base import Batch
 n_entities, n_facts, batch = map(int, sys.argv[1:])
 shape = Shape(4, 25, 25, n_entities)
 facts = random_facts(shape, n_facts)

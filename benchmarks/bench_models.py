@@ -24,15 +24,15 @@ import torch
 from benchmarks.beside_pykeen import Size, beside_pykeen
 from benchmarks.harness import GIB, Figure, Plot, Result, Series, Skipped, Tables, bars, best, memory
 from benchmarks.subjects import Shape, random_facts
+from getd.datasets.load import load
 from getd.errors import GetdError
-from getd.evaluation.report import sample_facts, validation_mrr
-from getd.facts.load import load
+from getd.evaluation.evaluate import sample_facts, validation_mrr
 from getd.models.registry import MODELS, make_model, model_settings
-from getd.training.batches import shuffled_batches
-from getd.training.fit import full_config
+from getd.training.loop import Trainer
 from getd.training.regimes import REGIMES
+from getd.training.regimes.base import shuffled_batches
 from getd.training.settings import TrainSettings
-from getd.training.train import Trainer
+from getd.training.start import full_config
 
 CHILD = """
 import sys

@@ -21,7 +21,7 @@ from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.relation import Relation, default_roles
 from getd.facts.vocabulary import Vocabulary
-from getd.prediction.answers import Answer
+from getd.prediction.answer import Answer
 from getd.prediction.question import parse_question
 from getd.prediction.run import Run
 from getd.runs.folder import RunFolder

@@ -35,12 +35,12 @@ from torch import Tensor
 
 from benchmarks.harness import Figure, Plot, Result, Series, Skipped, best
 from benchmarks.subjects import Shape, make_model, random_facts
+from getd.datasets.load import load
 from getd.errors import GetdError
-from getd.evaluation.counting import Ranks, rank_scores
+from getd.evaluation.rank_scores import Ranks, rank_scores
 from getd.evaluation.ranks import rank_facts
 from getd.facts.facts import Facts
-from getd.facts.known import KnownAnswers
-from getd.facts.load import load
+from getd.facts.known_answers import KnownAnswers
 from getd.models.getd import GETD
 
 POSITIONS = (0, 1)

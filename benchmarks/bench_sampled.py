@@ -15,8 +15,8 @@ import torch
 
 from benchmarks.harness import GIB, Figure, Plot, Result, Series, memory, summary, timings
 from benchmarks.subjects import Shape, make_model, make_trainer, random_facts, whole_step
-from getd.training.batches import shuffled_batches
-from getd.training.train import Trainer
+from getd.training.loop import Trainer
+from getd.training.regimes.base import shuffled_batches
 
 AT_ONCE = 10  # steps
 SETTINGS = {"regime": "sampled", "learning_rate": 0.01, "ema": 0.99, "n3": 1e-4}

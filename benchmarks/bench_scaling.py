@@ -28,8 +28,8 @@ from benchmarks.subjects import (
     random_facts,
     whole_step,
 )
-from getd.training.batches import Batch
-from getd.training.train import Epoch, Watch
+from getd.training.loop import Epoch, Watch
+from getd.training.regimes.base import Batch
 
 
 @dataclass(frozen=True)

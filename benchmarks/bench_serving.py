@@ -24,13 +24,13 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.harness import ROOT, Figure, Plot, Result, Series, Skipped, best
+from getd.calibration.calibrate import Calibration, Confidence
+from getd.datasets.load import load
 from getd.errors import DataNotFound
-from getd.evaluation.calibration import Calibration, Confidence
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.facts.load import load
 from getd.prediction.question import Question, parse_question
 from getd.prediction.run import Run, open_run
-from getd.training.fit import train
+from getd.training.start import train
 
 TOGETHER, CLIENTS, SECONDS, TOP, FUZZED = 32, 32, 5.0, 10, 2000
 
@@ -38,7 +38,7 @@ _SERVE = """
 import sys, uvicorn
 from getd.prediction.run import open_run
 from getd.serving.app import create_app
-from getd.serving.guard import ServeSettings
+from getd.serving.middleware import ServeSettings
 app = create_app(open_run(sys.argv[1]), ServeSettings(batching=sys.argv[3] == "on"))
 uvicorn.run(app, port=int(sys.argv[2]), log_level="error")
 """
@@ -218,7 +218,7 @@ def _fuzz(run: Run, number: int) -> dict[str, int]:
     except ModuleNotFoundError as missing:
         raise Skipped(f"it needs {missing.name}; pip install 'getd[dev]'") from None
     from getd.serving.app import create_app
-    from getd.serving.guard import ServeSettings
+    from getd.serving.middleware import ServeSettings
 
     schema = schemathesis.openapi.from_asgi("/openapi.json", create_app(run, ServeSettings(timeout=20)))
     operations = [found.ok() for found in schema.get_all_operations()]

@@ -49,15 +49,15 @@ from benchmarks.subjects import (
     run_products,
     whole_step,
 )
+from getd.datasets.load import load
 from getd.errors import GetdError
 from getd.evaluation.ranks import rank_facts
 from getd.facts.facts import Blocks, Facts
-from getd.facts.known import KnownAnswers
-from getd.facts.load import load
+from getd.facts.known_answers import KnownAnswers
 from getd.models.getd import GETD
-from getd.training.batches import Batch, shuffled_batches
-from getd.training.loss import Gradients, softmax_gradients
-from getd.training.train import Epoch, Trainer, Watch
+from getd.training.loop import Epoch, Trainer, Watch
+from getd.training.losses.softmax import Gradients, softmax_gradients
+from getd.training.regimes.base import Batch, shuffled_batches
 
 DATA = "WikiPeople-3"
 DROPOUT = {"entity_dropout": 0.374, "query_dropout": 0.451}

@@ -15,8 +15,8 @@ from torch import Tensor
 from benchmarks.harness import Skipped, summary, timings
 from benchmarks.subjects import make_trainer
 from getd.facts.facts import Facts
-from getd.training.batches import Batch, shuffled_batches
-from getd.training.train import Trainer
+from getd.training.loop import Trainer
+from getd.training.regimes.base import Batch, shuffled_batches
 
 READY = 20  # batches of theirs that are made ahead
 

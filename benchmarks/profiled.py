@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from benchmarks.subjects import whole_step
-from getd.training.batches import Batch
-from getd.training.train import Trainer
+from getd.training.loop import Trainer
+from getd.training.regimes.base import Batch
 
 
 @dataclass(frozen=True)

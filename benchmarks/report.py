@@ -18,8 +18,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.harness import Figure, Plot, Result, Series
-from getd.facts.files import atomic_path
-from getd.runs.machine import machine_facts
+from getd.io.atomic import atomic_path
+from getd.io.environment import machine_facts
 
 BEGIN, END = "<!-- results: written by python -m benchmarks -->", "<!-- end of results -->"
 LINES, MARKERS, HATCHES = ("-", "--", "-.", ":"), "os^Dvx*P", ("", "///", "...", "xxx", "\\\\\\", "+++")

@@ -12,18 +12,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from getd.algebra.others import products_of_others
+from getd.algebra.leave_one_out import products_of_others
 from getd.algebra.ring import ring_to_tensor
 from getd.algebra.tucker import tucker_environments
 from getd.facts.facts import Facts
-from getd.facts.known import KnownAnswers
+from getd.facts.known_answers import KnownAnswers
 from getd.models.base import ScoringModel
 from getd.models.getd import GETD, GETDSettings
-from getd.training.batches import Batch
-from getd.training.loss import tile_shape
+from getd.training.loop import Trainer
+from getd.training.losses.softmax import tile_shape
 from getd.training.regimes import REGIMES
+from getd.training.regimes.base import Batch
 from getd.training.settings import TrainSettings
-from getd.training.train import Trainer
 
 CPU = torch.device("cpu")
 Product = tuple[Tensor, Tensor, Tensor]  # two factors and where their product goes

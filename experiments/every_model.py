@@ -16,11 +16,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from getd.facts.files import atomic_path
-from getd.facts.load import load
+from getd.datasets.load import load
+from getd.io.atomic import atomic_path
+from getd.io.environment import machine_facts
 from getd.models.registry import MODELS
 from getd.runs.folder import RunFolder
-from getd.runs.machine import machine_facts
 
 FOUND = Path(__file__).parent / "every_model.json"
 SETS = ("demo", "WikiPeople-3", "WikiPeople-4", "JF17K-3", "JF17K-4", "JF17K", "WN18", "FB15k")
@@ -71,7 +71,7 @@ def one_epoch(data: str, model: str) -> dict[str, Any]:
 
 def run_regime(model: str) -> str:
     """The regime that a model begins with."""
-    from getd.training.fit import full_config
+    from getd.training.start import full_config
 
     regime: str = full_config({}, model, {})["training"]["regime"]
     return regime

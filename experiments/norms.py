@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from experiments.worlds import world
-from getd.facts.files import atomic_path
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.runs.machine import commit_of, machine_facts
-from getd.training.fit import train
+from getd.io.atomic import atomic_path
+from getd.io.environment import commit_of, machine_facts
+from getd.training.start import train
 
 RESULTS = Path(__file__).parent / "norms.json"
 PAGE = RESULTS.with_suffix(".md")

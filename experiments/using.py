@@ -21,22 +21,22 @@ import polars as pl
 import torch
 
 import getd
-from getd.evaluation.calibration import Calibration, area_under_curve, corrupt, reliability
+from getd.calibration.calibrate import Calibration, area_under_curve, corrupt, reliability
+from getd.evaluation.evaluate import floor_models
 from getd.evaluation.ranks import rank_facts, scoring
-from getd.evaluation.report import floor_models
 from getd.experiments.rows import find_row
 from getd.facts.facts import Facts, join
-from getd.facts.files import atomic_path
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.facts.known import KnownAnswers
+from getd.facts.known_answers import KnownAnswers
+from getd.io.atomic import atomic_path
+from getd.io.environment import machine_facts
 from getd.models.base import ScoringModel
-from getd.prediction.answers import is_known
-from getd.prediction.completing import Completing, complete
+from getd.prediction.answer import is_known
+from getd.prediction.complete import Completing, complete
 from getd.prediction.run import Run, open_run
 from getd.runs.folder import RunFolder, environment
-from getd.runs.machine import machine_facts
-from getd.training.demo import DEMO_CONFIG
-from getd.training.extend import extend
+from getd.training.new_entities import extend
+from getd.workflows.demo import DEMO_CONFIG
 
 Fact = tuple[str, ...]
 FOUND = Path(__file__).parent / "using.json"

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from getd.datasets.load import load
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.facts.load import load
 
 DAYS, SHIFTS, WARDS, GRADES = 90, ("early", "late", "night"), 12, 6
 

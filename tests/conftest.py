@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from getd.cli.main import main
+from getd.cli.app import main
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests run side by side: a thread each, here and in what they start
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from getd.cli.main import main
+from getd.cli.app import main
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "examples").rglob("README.md"))

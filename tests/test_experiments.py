@@ -12,19 +12,19 @@ import numpy as np
 import pytest
 import torch
 
+from getd.datasets.catalogue import DATASETS
+from getd.datasets.load import load
+from getd.datasets.synthetic import SYNTHETIC
 from getd.experiments import rows as rows_module
 from getd.experiments.claims import check_claims
 from getd.experiments.measure import valid_in_train, with_test_as_valid
-from getd.experiments.page import page_text
-from getd.experiments.results import chosen_by, read_results, result_path
+from getd.experiments.result import chosen_by, read_results, result_path
+from getd.experiments.results_page import page_text
 from getd.experiments.rows import ROWS, Point, all_rows, find_row, points
 from getd.experiments.tables import published
-from getd.facts.datasets import DATASETS
-from getd.facts.load import load
-from getd.facts.synthetic import SYNTHETIC
+from getd.io.environment import commit_of
 from getd.models.registry import make_model, model_settings
-from getd.runs.machine import commit_of
-from getd.training.fit import full_config
+from getd.training.start import full_config
 
 VERSION = version("getd")
 EXPERIMENTS = Path(__file__).parent.parent / "experiments"

@@ -13,15 +13,23 @@ import getd
 
 LAYERS = [
     {"visible"},
-    {"deadline", "errors"},
-    {"settings"},
+    {"errors"},
+    {"io"},
+    {"config"},
     {"algebra", "facts"},
+    {"formats"},
+    {"datasets", "profile"},
     {"models"},
-    {"evaluation", "runs"},
-    {"prediction"},
-    {"training"},
+    {"evaluation"},
+    {"calibration", "memory"},
+    {"runs"},
+    {"parallel"},
+    {"training", "prediction"},
+    {"plots"},
     {"tuning"},
+    {"workflows"},
     {"experiments", "serving"},
+    {"run", "api"},
     {"__init__"},
     {"cli"},
     {"__main__"},
@@ -73,7 +81,7 @@ def test_an_unknown_public_name_is_an_attribute_error() -> None:
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["info", "--help"], []])
 def test_help_imports_neither_torch_nor_polars(arguments: list[str]) -> None:
     code = (
-        "import sys; from getd.cli.main import main; code = main(sys.argv[1:]);"
+        "import sys; from getd.cli.app import main; code = main(sys.argv[1:]);"
         "heavy = sorted({'torch', 'polars', 'pydantic', 'numpy'} & set(sys.modules));"
         "assert not heavy, heavy; sys.exit(code)"
     )

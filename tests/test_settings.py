@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import PositiveInt, ValidationError
 
+from getd.config import Settings, build, override, read_toml, to_toml, with_values
 from getd.errors import ConfigError
-from getd.settings import Settings, build, override, read_toml, to_toml, with_values
 
 
 class Training(Settings):

@@ -12,24 +12,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from getd.datasets.convert import convert
+    from getd.datasets.load import load
     from getd.errors import GetdError
-    from getd.facts.convert import convert
     from getd.facts.knowledge_base import KnowledgeBase
-    from getd.facts.load import load
-    from getd.facts.report import describe
     from getd.prediction.run import open_run
-    from getd.training.fit import train
+    from getd.profile.describe import describe
+    from getd.training.start import train
 
 __version__ = "0.1.0"
 
 _PUBLIC = {
     "GetdError": "getd.errors",
     "KnowledgeBase": "getd.facts.knowledge_base",
-    "convert": "getd.facts.convert",
-    "describe": "getd.facts.report",
-    "load": "getd.facts.load",
+    "convert": "getd.datasets.convert",
+    "describe": "getd.profile.describe",
+    "load": "getd.datasets.load",
     "open_run": "getd.prediction.run",
-    "train": "getd.training.fit",
+    "train": "getd.training.start",
 }
 __all__ = ["GetdError", "KnowledgeBase", "__version__", "convert", "describe", "load", "open_run", "train"]
 

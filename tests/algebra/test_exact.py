@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from getd.algebra.exact import cp_to_ring, exact_cp, exact_getd, exact_tucker
+from getd.algebra.expressiveness import cp_to_ring, exact_cp, exact_getd, exact_tucker
 from getd.algebra.reshape import reshaped_environment
 from getd.algebra.ring import ring_to_tensor
 from getd.algebra.tucker import tucker_environment

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from getd.algebra.network import plan_environment, refine
 from getd.algebra.reshape import check_reshape, cores_of_modes, reshaped_environment, reshaped_environments
 from getd.algebra.ring import ring_environments, ring_to_tensor
+from getd.algebra.split_network import plan_environment, refine
 from getd.algebra.tucker import tucker_environments
 from getd.errors import ShapeError
 from tests.algebra.reference_algebra import environment_by_loops, random_ring, random_vectors, ring_tensor_by_loops

@@ -15,7 +15,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from getd.cli.main import exit_code
+from getd.cli.app import exit_code
 from tests.conftest import Result
 
 Getd = Callable[..., Result]
@@ -382,7 +382,7 @@ def test_a_path_that_is_too_long(getd: Getd) -> None:
 
 
 def test_ctrl_c_is_one_line(tmp_path: Path) -> None:
-    code = "import getd.facts.load, sys; from getd.cli.main import main\n"
+    code = "import getd.datasets.load, sys; from getd.cli.app import main\n"
     code += "def stop(*_, **__): raise KeyboardInterrupt\ngetd.facts.load.load = stop\nsys.exit(main(['info', 'demo']))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
@@ -423,7 +423,7 @@ def test_a_full_disk_keeps_what_was_there(tmp_path: Path, getd: Getd) -> None:
     before = {path.name: path.read_bytes() for path in out.iterdir()}
     limited = "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
     limited += "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096));"
-    code = f"{limited} from getd.cli.main import main; import sys; sys.exit(main(sys.argv[1:]))"
+    code = f"{limited} from getd.cli.app import main; import sys; sys.exit(main(sys.argv[1:]))"
     for form in ("parquet", "tsv", "csv", "jsonl"):
         done = subprocess.run(
             [sys.executable, "-c", code, "convert", "demo", str(out), "--to", form, "--overwrite"],

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import getd as package
-from getd.cli.show import print_line, print_message, print_notices, print_table
-from getd.tuning.page import _text
+from getd.cli.output import print_line, print_message, print_notices, print_table
+from getd.tuning.study_page import _text
 from tests.conftest import Result
 
 Getd = Callable[..., Result]

@@ -19,7 +19,7 @@ EXTRAS = [
 BARE = f"""
 import contextlib, io, json, sys
 sys.modules.update(dict.fromkeys({EXTRAS!r}))  # as if they were not there
-from getd.cli.main import main
+from getd.cli.app import main
 
 results = []
 for arguments in json.loads(sys.argv[1]):

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import getd as package
-from getd.cli.main import main
-from getd.facts.read import read_labels
+from getd.cli.app import main
+from getd.formats.detect import read_labels
 from tests.conftest import Result
 
 Getd = Callable[..., Result]

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from getd.cli.main import main
-from getd.cli.predict import _show_reasons
-from getd.cli.show import cell
-from getd.facts.datasets import DATASETS
-from getd.prediction.answers import Answer
-from getd.prediction.reasons import Reason, Why
+from getd.cli.app import main
+from getd.cli.commands.predict import _show_reasons
+from getd.cli.output import cell
+from getd.datasets.catalogue import DATASETS
+from getd.prediction.answer import Answer
+from getd.prediction.explain import Reason, Why
 from getd.prediction.run import open_run
 from tests.conftest import Result
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from getd.cli.main import main
+from getd.cli.app import main
+from getd.config import read_toml
 from getd.models.registry import MODELS
 from getd.runs.folder import RunFolder
-from getd.settings import read_toml
-from getd.training.fit import full_config
+from getd.training.start import full_config
 from tests.conftest import Result
 
 Getd = Callable[..., Result]

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import getd
-from getd.evaluation.calibration import (
+from getd.calibration.calibrate import (
     Calibration,
     Confidence,
     _confidence,
@@ -26,12 +26,12 @@ from getd.evaluation.calibration import (
     reliability,
     reliability_of,
 )
+from getd.calibration.slot_fit import NEUTRAL, RoleFit
 from getd.evaluation.ranks import scoring
-from getd.evaluation.role_fit import NEUTRAL, RoleFit
 from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.models.getd import GETD, GETDSettings
-from getd.prediction.answers import is_known
+from getd.prediction.answer import is_known
 from tests.reference import known_answers
 
 

@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from getd.evaluation.calibration import Calibration, _confidence, calibrate, reliability
-from getd.evaluation.role_fit import RoleFit
+from getd.calibration.calibrate import Calibration, _confidence, calibrate, reliability
+from getd.calibration.slot_fit import RoleFit
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.models.base import ScoringModel
 from tests.evaluation.reference_evaluation import Table

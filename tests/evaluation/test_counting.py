@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from getd.errors import ConfigError, NonFiniteScores, ShapeError
-from getd.evaluation import counting
-from getd.evaluation.counting import Ranks, Ties, rank_scores
-from getd.facts.known import Answers
+from getd.evaluation import rank_scores as counting
+from getd.evaluation.rank_scores import Ranks, Ties, rank_scores
+from getd.facts.known_answers import Answers
 from tests.evaluation import reference_evaluation as reference
 
 TIES: tuple[Ties, ...] = ("realistic", "optimistic", "pessimistic")

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from getd.evaluation.ranks import scoring
-from getd.evaluation.remembering import PRIOR, SCALES, _fits, _Questions, _questions, choose_weights
 from getd.facts.knowledge_base import KnowledgeBase
+from getd.memory.fit import PRIOR, SCALES, _fits, _Questions, _questions, choose_weights
+from getd.memory.memory import Memory, MemoryWeights
 from getd.models.base import ScoringModel
-from getd.models.memory import Memory, MemoryWeights
 
 Fact = tuple[str, ...]
 

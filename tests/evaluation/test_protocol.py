@@ -12,17 +12,17 @@ import pytest
 import torch
 
 import getd
+from getd.calibration.calibrate import calibrate
 from getd.errors import RunError
-from getd.evaluation.calibration import calibrate
+from getd.evaluation.evaluate import evaluate, evaluate_floors
 from getd.evaluation.metrics import mrr_at_chance
 from getd.evaluation.protocol import Choice, filter_splits, known_for_choosing, protocol_sentence
-from getd.evaluation.remembering import choose_weights
-from getd.evaluation.report import evaluate, evaluate_floors
 from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase
+from getd.memory.fit import choose_weights
+from getd.memory.memory import Memory, MemoryWeights, Remembering, SourceWeights
 from getd.models.base import ScoringModel
 from getd.models.ensemble import Ensemble
-from getd.models.memory import Memory, MemoryWeights, Remembering, SourceWeights
 from getd.models.registry import make_model, model_settings
 from getd.prediction.run import open_run
 from getd.tuning.tune import tune

@@ -14,10 +14,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from getd.errors import ConfigError, NonFiniteScores
 from getd.evaluation import ranks as ranks_module
-from getd.evaluation.counting import Ranks, Ties, rank_scores
+from getd.evaluation.rank_scores import Ranks, Ties, rank_scores
 from getd.evaluation.ranks import rank_facts, rank_relations
 from getd.facts.facts import Facts
-from getd.facts.known import KnownAnswers
+from getd.facts.known_answers import KnownAnswers
 from getd.models.base import DotProductModel, ScoringModel
 from getd.models.frequency import Frequency
 from getd.models.lookup import Lookup

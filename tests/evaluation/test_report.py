@@ -10,9 +10,9 @@ import pytest
 
 import getd
 from getd.errors import ConfigError, FactError
+from getd.evaluation.evaluate import GROUPINGS, evaluate, evaluate_floors, floor_models, sample_facts, validation_mrr
 from getd.evaluation.metrics import Metrics
 from getd.evaluation.ranks import rank_facts
-from getd.evaluation.report import GROUPINGS, evaluate, evaluate_floors, floor_models, sample_facts, validation_mrr
 from getd.facts.facts import count
 from getd.facts.knowledge_base import KnowledgeBase
 from tests import reference as facts_reference

@@ -9,11 +9,11 @@ import pytest
 from matplotlib.figure import Figure
 
 from getd.errors import RunError
-from getd.experiments.figures import _curves, _points, _study, draw
-from getd.experiments.page import _models
+from getd.experiments.results_page import _models
 from getd.experiments.rows import Row, RowTable
 from getd.experiments.tables import measure_table
-from getd.tuning.pictures import curves
+from getd.plots.figures import _curves, _points, _study, draw
+from getd.plots.studies import curves
 from getd.tuning.trial import Trial
 
 SERIES = [{"label": "GETD"}, {"label": "n-CP"}]

@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from getd.evaluation.remembering import choose_weights
-from getd.evaluation.report import evaluate
+from getd.datasets.load import load
+from getd.evaluation.evaluate import evaluate
 from getd.experiments import rows as rows_module
 from getd.experiments.measure import Place, measure, valid_in_train, with_test_as_valid
 from getd.experiments.rows import Point, all_rows, find_row
 from getd.facts.facts import join
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.facts.load import load
+from getd.memory.fit import choose_weights
+from getd.memory.memory import Memory, Remembering
 from getd.models.base import ScoringModel
 from getd.models.ensemble import Ensemble
-from getd.models.memory import Memory, Remembering
 from getd.prediction.run import Run, open_run
-from getd.training.train import Watch
+from getd.training.loop import Watch
 
 ROW = """
 data = "{data}"

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from getd.datasets.convert import convert
 from getd.errors import FactError, WriteError
-from getd.facts.convert import convert
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.facts.read import detect_format
+from getd.formats.detect import detect_format
 
 
 def test_what_is_there_is_replaced_only_if_one_says_so(tmp_path: Path) -> None:

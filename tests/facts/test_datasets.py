@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 import getd
+from getd.datasets import catalogue as datasets
+from getd.datasets.catalogue import DATASETS, DataSet, cache_folder, download, normalise
+from getd.datasets.demo import demo_labels
 from getd.errors import DownloadError
-from getd.facts import datasets
-from getd.facts.datasets import DATASETS, DataSet, cache_folder, download, normalise
-from getd.facts.demo import demo_labels
-from getd.facts.report import describe
+from getd.profile.describe import describe
 from tests.conftest import Result
 
 PUBLISHED = {"train": b"a likes b\nb likes c\n", "valid": b"a likes c\n", "test": b"c likes a\n"}

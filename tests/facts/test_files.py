@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from getd.errors import WriteError
-from getd.facts.files import PREFIX, SUFFIX, atomic_path, clear_abandoned, try_lock
+from getd.io.atomic import PREFIX, SUFFIX, atomic_path, clear_abandoned, try_lock
 
 
 def names(folder: Path) -> list[str]:

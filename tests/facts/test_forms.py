@@ -15,8 +15,8 @@ import zstandard
 
 import getd
 from getd.errors import ConfigError, DataNotFound, FactError, FactFileError
-from getd.facts.read import detect_format, read_labels
-from getd.facts.source import BLOCK
+from getd.formats.detect import detect_format, read_labels
+from getd.io.lines import BLOCK
 
 TEXT = "award\tJordan\tBulls\tMVP\nplays for\tPippen\tBulls\naward\tBird\tCeltics\tMVP\n"
 FACTS = [("award", "Jordan", "Bulls", "MVP"), ("plays for", "Pippen", "Bulls"), ("award", "Bird", "Celtics", "MVP")]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from getd.facts.facts import Facts
-from getd.facts.known import KnownAnswers
+from getd.facts.known_answers import KnownAnswers
 from getd.facts.row_index import RowIndex
 from tests import reference
 

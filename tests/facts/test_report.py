@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.facts.report import describe
+from getd.profile.describe import describe
 from tests import reference
 
 FACT = st.one_of(

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from getd.facts.convert import convert
-from getd.facts.hyper import HyperBuilder, to_hyper
+from getd.datasets.convert import convert
 from getd.facts.knowledge_base import tuple_labels
-from getd.facts.labels import Labels, LabelsBuilder
-from getd.facts.read import read_labels
+from getd.facts.named import Labels, LabelsBuilder
 from getd.facts.relation import Relation, relation_labels
-from getd.facts.write import write_labels
+from getd.formats.detect import read_labels
+from getd.formats.hyper_relational import HyperBuilder, to_hyper
+from getd.formats.write import write_labels
 from tests.facts.names import NAMES
 
 FACTS = st.lists(st.lists(NAMES, min_size=2, max_size=5).map(tuple), min_size=1, max_size=12)

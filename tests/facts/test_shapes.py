@@ -13,14 +13,14 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from getd.datasets.convert import convert
+from getd.datasets.load import load
 from getd.errors import FactFileError
-from getd.facts.convert import convert
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.facts.load import load
-from getd.facts.panics import Panic, panics_as_errors
-from getd.facts.read import read_labels
-from getd.facts.report import describe
+from getd.formats.detect import read_labels
+from getd.io.panics import Panic, panics_as_errors
 from getd.prediction.questions import read_facts
+from getd.profile.describe import describe
 
 SECONDS = 30  # each takes a second at most; what is quadratic took minutes
 

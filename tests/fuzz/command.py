@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
-from getd.cli.main import exit_code, main
+from getd.cli.app import exit_code, main
 from tests.fuzz.case import Outcome
 
 

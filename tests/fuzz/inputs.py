@@ -15,16 +15,16 @@ import polars as pl
 import zstandard
 
 import getd
-from getd.cli.complete import complete
-from getd.cli.convert import convert
-from getd.cli.extend import extend
-from getd.cli.flags import Reading
-from getd.cli.info import info
-from getd.cli.predict import predict
-from getd.cli.score import score
+from getd.cli.commands.complete import complete
+from getd.cli.commands.convert import convert
+from getd.cli.commands.extend import extend
+from getd.cli.commands.info import info
+from getd.cli.commands.predict import predict
+from getd.cli.commands.score import score
+from getd.cli.options import Reading
+from getd.config import override, read_toml
 from getd.errors import GetdError
-from getd.settings import override, read_toml
-from getd.training.fit import full_config
+from getd.training.start import full_config
 from getd.tuning.space import read_space
 from tests.fuzz.case import Case, Outcome
 from tests.fuzz.command import TimeLimit, run_command, run_getd

@@ -15,6 +15,7 @@ from getd.models.conve import ConvE
 from getd.models.distmult import DistMult
 from getd.models.getd import GETD
 from getd.models.hype import HypE
+from getd.models.multilinear import TuckerModel
 from getd.models.n_cp import NCP
 from getd.models.n_tucker import NTuckER
 from getd.models.nalp import NaLP
@@ -24,7 +25,6 @@ from getd.models.reciprocal import Reciprocal
 from getd.models.simple import SimplE
 from getd.models.transe import TransE
 from getd.models.tucker import TuckER
-from getd.models.tucker_model import TuckerModel
 
 
 def core_entry(model: DotProductModel, arity: int, index: tuple[int, ...]) -> float:

@@ -15,7 +15,7 @@ from getd.errors import ConfigError, ShapeError
 from getd.models.base import DotProductModel, ScoringModel
 from getd.models.conve import ConvE
 from getd.models.getd import GETD, GETDSettings
-from getd.models.inputs import NormDropout
+from getd.models.layers import NormDropout
 from getd.models.n_cp import NCP, NCPSettings
 from getd.models.n_tucker import NTuckER, NTuckERSettings
 from getd.models.norms import batch_norms, taking_statistics

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from torch import Tensor
 
-from getd.algebra.exact import exact_cp, exact_getd, exact_tucker
+from getd.algebra.expressiveness import exact_cp, exact_getd, exact_tucker
 from getd.models.base import ScoringModel
 from getd.models.registry import make_model, model_settings
 from tests.algebra.test_exact import every_fact, ground_truths

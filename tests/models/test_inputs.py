@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from getd.models.inputs import NormDropout, PositionNormDropout
+from getd.models.layers import NormDropout, PositionNormDropout
 from getd.models.registry import make_model, model_settings
 
 

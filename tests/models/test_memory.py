@@ -14,11 +14,11 @@ from torch.testing import assert_close
 
 import getd
 from getd.errors import FactError, RunError
-from getd.evaluation.remembering import choose_weights
-from getd.evaluation.report import evaluate
+from getd.evaluation.evaluate import evaluate
 from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.models.memory import FLOOR, LEAST, Memory, MemoryWeights, Remembering, SourceWeights
+from getd.memory.fit import choose_weights
+from getd.memory.memory import FLOOR, LEAST, Memory, MemoryWeights, Remembering, SourceWeights
 from getd.models.registry import make_model, model_settings
 from getd.prediction.run import open_run
 

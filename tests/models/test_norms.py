@@ -11,7 +11,7 @@ from getd.errors import ConfigError
 from getd.models.base import ScoringModel
 from getd.models.norms import BatchNorm, batch_norms, make_norm, taking_statistics
 from getd.models.registry import make_model, model_settings
-from getd.training.fit import full_config
+from getd.training.start import full_config
 
 N_ENTITIES = 9
 

@@ -13,7 +13,7 @@ import torch
 import getd
 from getd.errors import RunError
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.prediction.exporting import export, vectors
+from getd.prediction.export import export, vectors
 from getd.prediction.run import Run
 
 FACTS = [("r", f"e{i}", f"e{(i + 1) % 9}", f"e{(i * i) % 9}") for i in range(9)]

@@ -13,19 +13,19 @@ import pytest
 
 import getd
 from experiments.using import demo_rules
+from getd.calibration.calibrate import Calibration, Confidence
 from getd.errors import FactError, RunError
-from getd.evaluation.calibration import Calibration, Confidence
 from getd.evaluation.ranks import rank_facts
 from getd.facts.facts import Facts, join
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.prediction.completing import Completing, complete
-from getd.prediction.joint import answer_jointly
+from getd.prediction.beam import answer_jointly
+from getd.prediction.complete import Completing, complete
 from getd.prediction.question import parse_question
 from getd.prediction.questions import read_facts
-from getd.prediction.rating import Rating
+from getd.prediction.rate import Rating
 from getd.prediction.run import Run, open_run
 from getd.runs.folder import RunFolder
-from getd.training.demo import train_demo
+from getd.workflows.demo import train_demo
 
 
 @pytest.fixture(scope="session")
@@ -175,7 +175,7 @@ def test_missing_facts_are_written_in_every_form_and_gone_on_with(
     demo_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = Completing("demo", demo_run.kb.relations.id("plays for"), top=20, min_confidence=0.1)
-    monkeypatch.setattr("getd.prediction.completing.AT_ONCE", 100)
+    monkeypatch.setattr("getd.prediction.complete.AT_ONCE", 100)
     whole = tmp_path / "whole.tsv"
     number = complete(demo_run.answerer, asked, whole)
     rows = [line.split("\t") for line in whole.read_text().splitlines()]

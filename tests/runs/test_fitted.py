@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import getd
-from getd.cli.main import main
+from getd.calibration.calibrate import Calibration
+from getd.cli.app import main
 from getd.errors import WriteError
-from getd.evaluation.calibration import Calibration
 from getd.prediction.run import open_run
 from getd.runs.folder import RunFolder
 from tests.tiny import tiny_knowledge_base

@@ -17,14 +17,14 @@ from typing import Any
 import pytest
 
 import getd
-from getd.cli.main import main
+from getd.cli.app import main
 from getd.errors import RunError, RunInUse, WriteError
-from getd.facts import files
+from getd.io import atomic as files
 from getd.prediction.run import Run, open_run
 from getd.runs.folder import environment
 from getd.runs.lock import LOCK, owned
-from getd.training import fit
-from getd.training.train import Watch
+from getd.training import start as fit
+from getd.training.loop import Watch
 from tests.tiny import tiny_knowledge_base
 
 CONFIG: dict[str, Any] = {

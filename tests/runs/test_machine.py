@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from getd.runs.machine import commit_of
+from getd.io.environment import commit_of
 
 GIT = ("git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "commit.gpgsign=false")
 

@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import getd
-from getd.cli.main import main
+from getd.cli.app import main
 from getd.errors import RunError
 from getd.prediction.run import open_run
 

@@ -20,11 +20,11 @@ from getd.prediction.run import Run
 pytest.importorskip("fastapi", reason="getd[serve] is not installed")
 from fastapi.testclient import TestClient
 
-from getd.cli.main import main
-from getd.deadline import TookTooLong, check_time
+from getd.cli.app import main
+from getd.io.deadline import TookTooLong, check_time
 from getd.serving.app import create_app, static
 from getd.serving.batching import Batcher
-from getd.serving.guard import ServeSettings
+from getd.serving.middleware import ServeSettings
 
 
 @pytest.fixture(scope="module")
@@ -271,7 +271,7 @@ def test_idle_connections_are_closed_and_a_taken_port_is_one_line(
 ) -> None:
     import uvicorn
 
-    from getd.serving import protocol
+    from getd.serving import idle_timeout as protocol
 
     monkeypatch.setattr(protocol, "PATIENCE", 1.0)
     config = uvicorn.Config(create_app(run), log_level="warning", http=protocol.Impatient, ws="none")

@@ -37,7 +37,7 @@ def test_it_listens_at_the_port_that_it_names(
 
 
 def test_work_ends_when_whoever_asked_has_left() -> None:
-    from getd.serving.guard import _while_connected
+    from getd.serving.middleware import _while_connected
 
     async def scenario() -> bool:
         working = asyncio.get_running_loop().create_future()

@@ -20,11 +20,11 @@ from safetensors.torch import save_file
 import getd
 from getd.runs import folder as run_folder
 from getd.training import checkpoint
-from getd.training.train import Watch
+from getd.training.loop import Watch
 from tests.tiny import tiny_knowledge_base
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload([__name__, "getd.training.fit", "getd.prediction.reliability", "torch._dynamo"])
+CONTEXT.set_forkserver_preload([__name__, "getd.training.start", "getd.plots.reliability", "torch._dynamo"])
 LONG = 600.0  # seconds after which a training hangs
 FILES = ("weights.safetensors", "memory.json", "calibration.json", "report.json")  # what kills must not change
 

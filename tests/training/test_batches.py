@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 
 from getd.facts.facts import Facts
-from getd.facts.known import KnownAnswers
+from getd.facts.known_answers import KnownAnswers
 from getd.models.base import DotProductModel, ScoringModel
 from getd.models.registry import MODELS, make_model, model_settings
-from getd.training.batches import Batch, one_ahead
 from getd.training.checkpoint import copy_weights
-from getd.training.kvs_all import KvsAll
-from getd.training.loss import multi_answer_loss
-from getd.training.one_vs_all import OneVsAll
+from getd.training.losses.softmax import multi_answer_loss
+from getd.training.regimes.base import Batch, one_ahead
+from getd.training.regimes.kvs_all import KvsAll
+from getd.training.regimes.one_vs_all import OneVsAll
 from getd.training.settings import TrainSettings
 from tests.models.test_every_model import FORMS
 

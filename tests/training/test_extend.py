@@ -14,7 +14,7 @@ from getd.errors import FactFileError, RunError
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.models.registry import MODELS, make_model, model_settings
 from getd.prediction.run import Run
-from getd.training.extend import SMOOTHING, _Asked, _loss, _means, extend
+from getd.training.new_entities import SMOOTHING, _Asked, _loss, _means, extend
 
 SETTINGS = {"entity_dim": 8}
 
@@ -85,7 +85,7 @@ def test_facts_without_new_names_join_the_known_ones(run: Run, tmp_path: Path) -
 
 @pytest.mark.parametrize("model", [name for name, (kind, _) in MODELS.items() if not kind.binary_only])
 def test_every_model_can_be_extended(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("getd.training.extend.STEPS", 3)
+    monkeypatch.setattr("getd.training.new_entities.STEPS", 3)
     facts = [("r", f"e{i}", f"e{(i + 1) % 9}", f"e{(i * i) % 9}") for i in range(9)]
     kb = KnowledgeBase.from_facts({"train": facts, "valid": facts[:2], "test": facts[2:4]})
     run = getd.train(

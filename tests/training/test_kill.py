@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from getd.facts.files import clear_abandoned
+from getd.io.atomic import clear_abandoned
 from getd.runs.folder import RunFolder
 from getd.runs.lock import owned
 from getd.training.checkpoint import read_head

@@ -14,12 +14,12 @@ import torch
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.models.base import ScoringModel
 from getd.runs.sizes import sizes
-from getd.training.batches import shuffled_batches
 from getd.training.checkpoint import copy_weights
-from getd.training.fit import full_config, interrupts, trainer_of
-from getd.training.optimizers import Optimizers
+from getd.training.loop import Epoch, Trainer, Watch
+from getd.training.optimisers import Optimizers
+from getd.training.regimes.base import shuffled_batches
 from getd.training.settings import TrainSettings
-from getd.training.train import Epoch, Trainer, Watch
+from getd.training.start import full_config, interrupts, trainer_of
 
 Weights = dict[str, torch.Tensor]
 TRAIN = [("r", f"e{i}", f"e{(i + 1) % 9}", f"e{(i * i) % 9}") for i in range(9)]

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from getd.training import loss as loss_module
-from getd.training.loss import Gradients, TileShape, multi_answer_loss, softmax_gradients
+from getd.training.losses import softmax as loss_module
+from getd.training.losses.softmax import Gradients, TileShape, multi_answer_loss, softmax_gradients
 
 
 class _Loss(torch.autograd.Function):

@@ -15,7 +15,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 import getd
-from getd.cli.main import main
+from getd.cli.app import main
 from getd.errors import RunError
 from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase

@@ -14,18 +14,18 @@ from torch.testing import assert_close
 import getd
 from getd.errors import ConfigError
 from getd.facts.facts import Facts
-from getd.facts.known import KnownAnswers
+from getd.facts.known_answers import KnownAnswers
 from getd.models.base import DotProductModel, ScoringModel
 from getd.models.registry import MODELS, make_model, model_settings
-from getd.training.average import MovingAverage
-from getd.training.batches import Batch, Regime
-from getd.training.negatives import Drawing, own_left_out, shared_left_out
-from getd.training.one_vs_all import OneVsAll
-from getd.training.optimizers import RowAdagrad, RowAdam
-from getd.training.sampled import Sampled, hardest
-from getd.training.sampled_loss import sampled_loss
+from getd.training.loop import Interrupted, Trainer, Watch
+from getd.training.losses.sampled import sampled_loss
+from getd.training.moving_average import MovingAverage
+from getd.training.optimisers import RowAdagrad, RowAdam
+from getd.training.regimes.base import Batch, Regime
+from getd.training.regimes.negatives import Drawing, own_left_out, shared_left_out
+from getd.training.regimes.one_vs_all import OneVsAll
+from getd.training.regimes.sampled import Sampled, hardest
 from getd.training.settings import TrainSettings
-from getd.training.train import Interrupted, Trainer, Watch
 from tests.models.test_every_model import FORMS
 
 N_ENTITIES, N_RELATIONS, CPU = 60, 3, torch.device("cpu")

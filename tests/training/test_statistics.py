@@ -9,9 +9,9 @@ from torch.testing import assert_close
 
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.models.base import ScoringModel
+from getd.models.multilinear import TuckerModel
 from getd.models.norms import batch_norms
-from getd.models.tucker_model import TuckerModel
-from getd.training.fit import full_config, trainer_of
+from getd.training.start import full_config, trainer_of
 from getd.training.statistics import SAMPLE, take_statistics
 
 

@@ -18,9 +18,9 @@ import getd
 from getd.errors import ConfigError, FactError, NonFiniteScores, RunError, ShapeError
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.runs.folder import RunFolder
-from getd.training.batches import shuffled_batches
-from getd.training.demo import sample_questions, train_demo
-from getd.training.train import Epoch, Interrupted, Watch
+from getd.training.loop import Epoch, Interrupted, Watch
+from getd.training.regimes.base import shuffled_batches
+from getd.workflows.demo import sample_questions, train_demo
 
 SMALL = {"entity_dim": 6, "ring_ranks": 3, "entity_dropout": 0.1, "query_dropout": 0.1}
 CONFIG = {

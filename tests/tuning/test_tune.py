@@ -16,11 +16,11 @@ import getd
 from getd.errors import ConfigError, RunError
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.runs.folder import RunFolder
-from getd.training.fit import full_config
-from getd.training.train import Interrupted, Watch
-from getd.tuning.page import write_page
+from getd.training.loop import Interrupted, Watch
+from getd.training.start import full_config
 from getd.tuning.space import read_space
 from getd.tuning.study import Study, TuningWatch, is_gone, worker
+from getd.tuning.study_page import write_page
 from getd.tuning.trial import Trial
 from getd.tuning.tune import Tuned, tune
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from getd.algebra.others import chosen_places, products_of_others, read_vectors
+from getd.algebra.leave_one_out import chosen_places, products_of_others, read_vectors
 
 
 def cp_environments(vectors: Sequence[Tensor | None], places: Sequence[int] | None = None) -> list[Tensor]:

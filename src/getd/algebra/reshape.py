@@ -19,9 +19,9 @@ from math import prod
 
 from torch import Tensor
 
-from getd.algebra.network import contract, plan_environment, refine
-from getd.algebra.others import chosen_places, read_vectors
+from getd.algebra.leave_one_out import chosen_places, read_vectors
 from getd.algebra.ring import chain_to_tensor, check_ring, ring_environments, ring_to_tensor
+from getd.algebra.split_network import contract, plan_environment, refine
 from getd.algebra.tucker import tucker_environments
 from getd.errors import ShapeError
 

@@ -16,7 +16,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from getd.algebra.others import chosen_places, products_of_others, read_vectors
+from getd.algebra.leave_one_out import chosen_places, products_of_others, read_vectors
 from getd.errors import ShapeError
 
 

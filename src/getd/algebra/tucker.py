@@ -9,7 +9,7 @@ from math import prod
 import torch
 from torch import Tensor
 
-from getd.algebra.others import chosen_places, read_vectors
+from getd.algebra.leave_one_out import chosen_places, read_vectors
 
 
 def tucker_environments(

@@ -15,7 +15,7 @@ def run() -> None:
         else:
             stream.reconfigure(errors="backslashreplace")
     try:
-        from getd.cli.main import main
+        from getd.cli.app import main
 
         code = main()
     except KeyboardInterrupt:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from getd.cli.show import print_notices
+from getd.cli.output import print_notices
 
 if TYPE_CHECKING:
     from getd.prediction.run import Run

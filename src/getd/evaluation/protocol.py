@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.facts.known import KnownAnswers
+from getd.facts.known_answers import KnownAnswers
+from getd.memory.memory import Remembering
 from getd.models.base import ScoringModel
 from getd.models.ensemble import Ensemble
-from getd.models.memory import Remembering
 
 LEVEL = "scores that rounding alone can put apart"  # are ties
 

@@ -16,10 +16,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from getd.evaluation.counting import Floats, Level, Ranks, Ties, check_ties, count_rivals, to_ranks
+from getd.evaluation.rank_scores import Floats, Level, Ranks, Ties, check_ties, count_rivals, to_ranks
 from getd.evaluation.rounding import product_rounding, score_rounding
 from getd.facts.facts import Facts, Ids
-from getd.facts.known import KnownAnswers
+from getd.facts.known_answers import KnownAnswers
 from getd.models.base import DotProductModel, ScoringModel
 
 CHUNK = 2**21  # scores held at a time: 8 MB, near the caches

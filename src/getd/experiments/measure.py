@@ -9,24 +9,24 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from getd.config import with_values
+from getd.datasets.load import load
 from getd.errors import ConfigError, RunError
+from getd.evaluation.evaluate import evaluate
 from getd.evaluation.protocol import Choice, filter_splits, left_out
-from getd.evaluation.remembering import choose_weights
-from getd.evaluation.report import evaluate
-from getd.experiments.results import describe_evaluation, describe_training, read_results, result_path, write_result
+from getd.experiments.result import describe_evaluation, describe_training, read_results, result_path, write_result
 from getd.experiments.rows import MEMBERS, Point, Row, find_row, points
 from getd.experiments.tables import measure_table
 from getd.facts.facts import join
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.facts.load import load
+from getd.memory.fit import choose_weights
+from getd.memory.memory import Memory, MemoryWeights, Remembering
 from getd.models.base import ScoringModel
 from getd.models.ensemble import Ensemble
-from getd.models.memory import Memory, MemoryWeights, Remembering
 from getd.prediction.run import Run, open_run
 from getd.runs.folder import RunFolder
-from getd.settings import with_values
-from getd.training.fit import train
-from getd.training.train import Watch
+from getd.training.loop import Watch
+from getd.training.start import train
 
 CURVES = {"epoch": "epoch", "train_loss": "loss", "test_loss": "valid_loss", "test_mrr": "valid_mrr"}
 Watching = Callable[[Point], AbstractContextManager[Watch]]  # how a training is shown, and stopped

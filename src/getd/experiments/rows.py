@@ -16,9 +16,9 @@ from typing import Any, Literal
 
 from pydantic import PositiveInt
 
+from getd.config import Settings, build, read_toml, with_values
 from getd.errors import ConfigError, nearest
-from getd.settings import Settings, build, read_toml, with_values
-from getd.training.fit import full_config
+from getd.training.start import full_config
 from getd.tuning.space import read_space
 
 ROWS = Path(str(files("getd.experiments") / "rows"))

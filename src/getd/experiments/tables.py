@@ -10,14 +10,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from getd.config import read_toml
+from getd.datasets.load import load
 from getd.errors import RunError
-from getd.evaluation.report import evaluate_floors, validation_mrr
+from getd.evaluation.evaluate import evaluate_floors, validation_mrr
 from getd.experiments.claims import check_claims
 from getd.facts.facts import count
-from getd.facts.load import load
 from getd.models.registry import MODELS, count_parameters
-from getd.settings import read_toml
-from getd.training.fit import train
+from getd.training.start import train
 
 Results = Sequence[Mapping[str, Any]]
 EXPRESSIVE = {  # shown or refuted by tests, which docs/maths.md names

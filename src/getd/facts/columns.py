@@ -15,10 +15,10 @@ import numpy.typing as npt
 import polars as pl
 
 from getd.errors import FactFileError
-from getd.facts.labels import Codes, Ids, Labels, LabelsBuilder, new_block
+from getd.facts.named import Codes, Ids, Labels, LabelsBuilder, new_block
 from getd.facts.relation import Roles, default_roles
 from getd.facts.role_order import RoleOrder
-from getd.facts.source import Problems
+from getd.io.lines import Problems
 from getd.visible import shorten
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from getd.facts.facts import Blocks, Facts
-from getd.facts.labels import Block, Labels
+from getd.facts.named import Block, Labels
 from getd.facts.relation import Relation
 from getd.facts.row_index import RowIndex, may_repeat
 from getd.facts.vocabulary import Vocabulary

@@ -14,14 +14,14 @@ import polars as pl
 from getd.errors import FactError, nearest
 from getd.facts.encode import Duplicates, EntityNames, encode, relations_of
 from getd.facts.facts import Blocks, Facts
-from getd.facts.known import KnownAnswers
-from getd.facts.labels import Labels, LabelsBuilder
+from getd.facts.known_answers import KnownAnswers
+from getd.facts.named import Labels, LabelsBuilder
 from getd.facts.relation import Relation, default_roles, relation_labels
 from getd.facts.role_order import RoleOrder
 from getd.facts.row_index import RowIndex
 from getd.facts.split import SPLITS, split_labels
-from getd.facts.table import frame_labels
 from getd.facts.vocabulary import Vocabulary
+from getd.formats.tables import frame_labels
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from getd.facts.encode import EntityNames, encode_blocks, relations_of
-from getd.facts.labels import Labels
+from getd.facts.named import Labels
 from getd.facts.row_index import RowIndex
 from getd.facts.vocabulary import Vocabulary
 

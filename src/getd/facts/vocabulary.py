@@ -12,9 +12,9 @@ import polars as pl
 
 from getd.errors import MANY, FactError, UnknownName, nearest
 from getd.facts.escape import escape_expr, unescape_expr
-from getd.facts.files import atomic_path
-from getd.facts.labels import text_series
-from getd.facts.source import BOM, read_blocks
+from getd.facts.named import text_series
+from getd.io.atomic import atomic_path
+from getd.io.lines import BOM, read_blocks
 
 Ids = npt.NDArray[np.int64]
 

@@ -16,9 +16,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from getd.models.multilinear import TuckerModel
 from getd.models.norms import NormKind
 from getd.models.settings import TensorModelSettings
-from getd.models.tucker_model import TuckerModel
 
 TINY = 1e-30  # so that the square root of 0 has a gradient
 

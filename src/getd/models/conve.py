@@ -24,7 +24,7 @@ from torch.autograd.function import once_differentiable
 
 from getd.errors import ShapeError
 from getd.models.base import DotProductModel, check_arity
-from getd.models.inputs import NormDropout, embedding
+from getd.models.layers import NormDropout, embedding
 from getd.models.norms import BatchNorm
 from getd.models.settings import Dropout, ModelSettings
 

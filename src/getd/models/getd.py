@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from getd.algebra.reshape import check_reshape, reshaped_environments
 from getd.algebra.ring import expand_ranks
 from getd.errors import ShapeError
-from getd.models.tucker_model import TuckerModel, TuckerSettings
+from getd.models.multilinear import TuckerModel, TuckerSettings
 
 
 class GETDSettings(TuckerSettings):

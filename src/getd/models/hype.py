@@ -18,8 +18,8 @@ from torch import Tensor, nn
 
 from getd.algebra.cp import cp_environments
 from getd.errors import ShapeError
+from getd.models.multilinear import TuckerModel
 from getd.models.settings import TensorModelSettings
-from getd.models.tucker_model import TuckerModel
 
 
 class HypESettings(TensorModelSettings):

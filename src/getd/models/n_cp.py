@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from getd.algebra.cp import cp_environments
 from getd.models.base import DotProductModel, check_arity
-from getd.models.inputs import Norms, embedding, norms_by_arity
+from getd.models.layers import Norms, embedding, norms_by_arity
 from getd.models.settings import TensorModelSettings
 
 

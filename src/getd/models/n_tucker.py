@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from getd.algebra.tucker import tucker_environments
 from getd.errors import ShapeError
-from getd.models.tucker_model import TuckerModel, TuckerSettings
+from getd.models.multilinear import TuckerModel, TuckerSettings
 
 MAX_CORE = 2**28  # numbers; a larger core is a mistake
 USUAL_DIM, USUAL_CORE = 25, 2**24

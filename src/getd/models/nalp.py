@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from getd.models.base import ScoringModel, by_relation, check_arity
-from getd.models.inputs import embedding
+from getd.models.layers import embedding
 from getd.models.norms import BatchNorm
 from getd.models.settings import ModelSettings
 

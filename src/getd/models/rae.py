@@ -24,7 +24,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import logsigmoid, normalize, softplus
 
 from getd.models.base import ScoringModel, by_relation, check_arity
-from getd.models.inputs import embedding
+from getd.models.layers import embedding
 from getd.models.settings import ModelSettings
 from getd.models.transe import lengths
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from getd.config import build
 from getd.errors import ConfigError, nearest
 from getd.models.base import ScoringModel
 from getd.models.complex import ComplEx, ComplExSettings
@@ -27,7 +28,6 @@ from getd.models.settings import ModelSettings
 from getd.models.simple import SimplE, SimplESettings
 from getd.models.transe import TransE, TransESettings
 from getd.models.tucker import TuckER, TuckERSettings
-from getd.settings import build
 
 MODELS: dict[str, tuple[type[ScoringModel], type[ModelSettings]]] = {
     "getd": (GETD, GETDSettings),

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from annotated_types import Ge, Lt
 from pydantic import PositiveFloat, PositiveInt, model_validator
 
+from getd.config import Settings
 from getd.models.norms import NormKind
-from getd.settings import Settings
 
 Dropout = Annotated[float, Ge(0), Lt(1)]
 

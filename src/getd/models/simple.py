@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from getd.algebra.cp import cp_environments
+from getd.models.multilinear import TuckerModel
 from getd.models.norms import NormKind
 from getd.models.settings import TensorModelSettings
-from getd.models.tucker_model import TuckerModel
 
 
 class SimplESettings(TensorModelSettings):

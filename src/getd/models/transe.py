@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from getd.models.base import ScoringModel, check_arity
-from getd.models.inputs import embedding
+from getd.models.layers import embedding
 from getd.models.settings import ModelSettings
 
 HELD = 2**24  # numbers held at a time, where questions have candidates of their own

@@ -11,9 +11,9 @@ import numpy as np
 from getd.errors import FactError
 from getd.facts.facts import Facts, join
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.facts.read import Format, read_labels
 from getd.facts.relation import default_roles
-from getd.facts.source import Problems
+from getd.formats.detect import Format, read_labels
+from getd.io.lines import Problems
 from getd.prediction.question import OPEN, Names, Question, parse_fact, parse_names, parse_question
 
 T = TypeVar("T")

@@ -10,27 +10,27 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from getd.calibration.calibrate import Calibration, calibrate, calibration_facts, reliability
+from getd.calibration.slot_fit import RoleFit
 from getd.errors import RunError
-from getd.evaluation.calibration import Calibration, calibrate, calibration_facts, reliability
+from getd.evaluation.evaluate import Evaluation, evaluate, validation_mrr
 from getd.evaluation.protocol import Choice, filter_splits, known_for_choosing
-from getd.evaluation.remembering import choose_weights
-from getd.evaluation.report import Evaluation, evaluate, validation_mrr
-from getd.evaluation.role_fit import RoleFit
 from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.facts.known import KnownAnswers
+from getd.facts.known_answers import KnownAnswers
 from getd.facts.split import SPLITS
+from getd.memory.fit import choose_weights
+from getd.memory.memory import Memory, Remembering
 from getd.models.base import ScoringModel
-from getd.models.memory import Memory, Remembering
-from getd.prediction.answers import Answer, Answerer
-from getd.prediction.joint import answer_jointly
+from getd.prediction.answer import Answer, Answerer
+from getd.prediction.beam import answer_jointly
+from getd.prediction.explain import Reasons, Why
 from getd.prediction.question import Names, Question, fill_question, parse_question
-from getd.prediction.rating import Rating, rate, suspicious
-from getd.prediction.reasons import Reasons, Why
-from getd.prediction.stored import model_fingerprint, read_calibration, read_memory, read_model
+from getd.prediction.rate import Rating, rate, suspicious
 from getd.runs.fingerprint import weights_fingerprint
 from getd.runs.folder import RunFolder
 from getd.runs.lock import owned
+from getd.runs.stored import model_fingerprint, read_calibration, read_memory, read_model
 
 
 class Run:
@@ -63,7 +63,7 @@ class Run:
         return self.kb.known()
 
     def evaluate(self, split: str = "test", **options: Any) -> Evaluation:
-        """Rank the answers of a split; options as for :func:`getd.evaluation.report.evaluate`."""
+        """Rank the answers of a split; options as for :func:`getd.evaluation.evaluate.evaluate`."""
         memory = self.memory_choice() if isinstance(self.model, Remembering) else None
         return evaluate(self.model, self.kb, split, epoch=self.epoch_choice(), memory=memory, **options)
 
@@ -139,7 +139,7 @@ class Run:
 
     def _draw_reliability(self) -> None:
         if find_spec("matplotlib"):
-            from getd.prediction.reliability import draw
+            from getd.plots.reliability import draw
 
             draw(self.folder)
 

@@ -12,12 +12,12 @@ import polars as pl
 
 from getd.errors import RunError
 from getd.facts.facts import Blocks, Facts
-from getd.facts.files import atomic_path
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.facts.panics import Panic, panics_as_errors
-from getd.facts.parquet import BrokenParquet, check_pages, decode_parquet
 from getd.facts.relation import Relation
 from getd.facts.split import SPLITS
+from getd.formats.parquet import BrokenParquet, check_pages, decode_parquet
+from getd.io.atomic import atomic_path
+from getd.io.panics import Panic, panics_as_errors
 
 MOST_PACKED = 16  # distinct facts in a byte of their file: there are fewer, however well it is packed
 

@@ -23,17 +23,17 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from getd.config import read_toml, to_toml
 from getd.errors import ConfigError, FactError, RunError, WriteError
 from getd.facts.encode import Duplicates
-from getd.facts.files import atomic_path, sync
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.relation import Relation
 from getd.facts.vocabulary import Vocabulary
+from getd.io.atomic import atomic_path, sync
 from getd.runs.facts_file import read_facts, write_facts
 from getd.runs.fingerprint import facts_fingerprint, weights_fingerprint
 from getd.runs.lock import is_left_over
 from getd.runs.records import HistoryLine, Record, ReportRecord, RolesRecord, check_record, parse_json
-from getd.settings import read_toml, to_toml
 
 TABLES = ("model", "training", "memory", "published")  # of a config
 

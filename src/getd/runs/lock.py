@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from getd.errors import RunInUse, WriteError
-from getd.facts.files import clear_abandoned, is_workspace, try_lock
+from getd.io.atomic import clear_abandoned, is_workspace, try_lock
 
 LOCK = ".lock"
 WORDS = 60  # letters of a host or a command that are shown

@@ -14,7 +14,8 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from getd.errors import FactError
 from getd.prediction.run import Run
-from getd.serving.bodies import (
+from getd.serving.middleware import Guard, ServeSettings, problem
+from getd.serving.schemas import (
     FoundRelation,
     MapPoint,
     Overview,
@@ -26,7 +27,6 @@ from getd.serving.bodies import (
     WhyRequest,
     WhyResponse,
 )
-from getd.serving.guard import Guard, ServeSettings, problem
 from getd.serving.service import VERSION, Service
 
 MOST_TYPED = 100  # letters of a search

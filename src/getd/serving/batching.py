@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Generic, TypeVar
 
-from getd.deadline import check_time, until
+from getd.io.deadline import check_time, until
 
 Q = TypeVar("Q")
 A = TypeVar("A")

@@ -16,12 +16,14 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from getd.facts.facts import Facts, count, join
 from getd.models.base import DotProductModel
-from getd.prediction.answers import Answer
+from getd.prediction.answer import Answer
+from getd.prediction.explain import Why
 from getd.prediction.question import Question, fill_question, parse_fact, parse_question
-from getd.prediction.reasons import Why
 from getd.prediction.run import Run
 from getd.serving.batching import Batcher
-from getd.serving.bodies import (
+from getd.serving.middleware import ServeSettings
+from getd.serving.name_search import NameSearch
+from getd.serving.schemas import (
     Answered,
     AskedQuestion,
     FoundRating,
@@ -37,8 +39,6 @@ from getd.serving.bodies import (
     found_answer,
     found_why,
 )
-from getd.serving.guard import ServeSettings
-from getd.serving.search import NameSearch
 
 VERSION = version("getd")
 MOST_MAPPED = 4000  # entities on the map

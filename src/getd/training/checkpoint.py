@@ -15,10 +15,10 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from getd.errors import RunError
-from getd.facts.files import atomic_path
-from getd.prediction.stored import check_tensors
+from getd.io.atomic import atomic_path
 from getd.runs.records import Record, Seconds, check_record, parse_json
-from getd.training.average import Weights
+from getd.runs.stored import check_tensors
+from getd.training.moving_average import Weights
 
 PARTS = ("model", "best", "average", "optimizer", "regime", "random")
 HINT = "; --overwrite trains it from the first epoch"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from getd.evaluation.evaluate import floor_models, validation_mrr
 from getd.evaluation.protocol import known_for_choosing
-from getd.evaluation.report import floor_models, validation_mrr
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.models.base import ScoringModel
 

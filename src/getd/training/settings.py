@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
-from getd.settings import Settings
+from getd.config import Settings
 
 
 class MemorySettings(Settings):

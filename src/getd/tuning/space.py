@@ -12,9 +12,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from getd.config import Settings, build, read_toml, with_values
 from getd.errors import ConfigError, nearest
-from getd.settings import Settings, build, read_toml, with_values
-from getd.training.fit import full_config
+from getd.training.start import full_config
 
 SPACES = ("paper", "wide")
 Value = bool | int | float | str

@@ -22,12 +22,12 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError, SQLAlchemyError
 
+from getd.config import with_values
 from getd.errors import ConfigError, NonFiniteScores, ShapeError
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.runs.sizes import sizes
-from getd.settings import with_values
-from getd.training.fit import full_config, interrupts, trainer_of
-from getd.training.train import Epoch, Interrupted, Watch
+from getd.training.loop import Epoch, Interrupted, Watch
+from getd.training.start import full_config, interrupts, trainer_of
 from getd.tuning.space import Choices, Range, Space
 from getd.tuning.trial import Trial
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from getd.config import with_values
 from getd.errors import RunError, RunInUse
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.prediction.run import Run, open_run
 from getd.runs.folder import RunFolder
-from getd.settings import with_values
-from getd.training.fit import full_config
-from getd.training.fit import train as train_model
-from getd.training.train import Interrupted, Watch
+from getd.training.loop import Interrupted, Watch
+from getd.training.start import full_config
+from getd.training.start import train as train_model
 from getd.tuning.space import read_space
 from getd.tuning.study import Pruning, Study, TuningWatch, is_gone, worker
 from getd.tuning.trial import Trial

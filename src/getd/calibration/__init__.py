@@ -1,0 +1,1 @@
+"""Scores to probabilities and confidence, fitted on validation."""

@@ -1,0 +1,114 @@
+"""``getd train``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from getd.cli.options import Json, Reading
+from getd.cli.output import download_progress, print_json, print_line, print_notices, print_table, training_progress
+from getd.errors import ConfigError, RunInUse
+
+if TYPE_CHECKING:
+    from getd.facts.knowledge_base import KnowledgeBase
+    from getd.prediction.run import Run
+
+
+def train(
+    data: str | None = None,
+    /,
+    *,
+    model: Annotated[str | None, Parameter(help="The model (see: getd models); getd where none is named.")] = None,
+    out: Annotated[Path | None, Parameter(help="The run folder; runs/DATA-MODEL where it is not given.")] = None,
+    config: Annotated[Path | None, Parameter(help="A TOML file with [model] and [training], and perhaps data.")] = None,
+    set: Annotated[  # noqa: A002
+        list[str] | None,
+        Parameter(help="section.key=value, e.g. training.epochs=20; any number of times.", negative=""),
+    ] = None,
+    seed: Annotated[int | None, Parameter(help="Of the weights, the batches and the dropout (training.seed).")] = None,
+    resume: Annotated[bool, Parameter(help="Go on with the run that is there.", negative="")] = False,
+    overwrite: Annotated[bool, Parameter(help="Start anew where there is a run.", negative="")] = False,
+    quiet: Annotated[bool, Parameter(help="No progress.", negative="")] = False,
+    reading: Reading | None = None,
+    json: Json = False,
+) -> None:
+    """Train a model and leave a run folder, which evaluate and predict read.
+
+    Parameters
+    ----------
+    data
+        A folder with train, valid and test, a single file, or the name of a data set; else that of the config.
+    """
+    from getd.config import override, read_toml
+    from getd.datasets.load import load
+    from getd.runs.folder import RunFolder
+    from getd.training.start import full_config
+    from getd.training.start import train as train_model
+
+    tables = override(read_toml(config) if config else {}, set or [])
+    if seed is not None:
+        tables = override(tables, [f"training.seed={seed}"])
+    checked = full_config(tables, model, {})  # a mistake shows before anything is read
+    data = data or tables.get("data")
+    if data is not None:
+        tables["data"] = data  # so that the run's config.toml can be trained from
+    if data is not None:
+        with download_progress() as progress:
+            kb = load(data, progress=progress, **(reading or Reading()).settings())
+    elif resume and out:
+        kb = RunFolder(out).read_knowledge_base()
+    else:
+        raise ConfigError("no data: name it after train, or as data = … in the config")
+    print_notices(kb.notices)
+    if resume and out and RunFolder(out).exists() and "epochs" not in tables.get("training", {}):
+        epochs = RunFolder(out).read_config().get("training", {}).get("epochs")
+        checked["training"]["epochs"] = epochs if isinstance(epochs, int) else checked["training"]["epochs"]
+    with training_progress(quiet, checked["training"]["epochs"]) as watch:
+        run = train_model(kb, model, out, config=tables, resume=resume, overwrite=overwrite, watch=watch)
+    show_training(run, kb, json)
+
+
+def show_training(run: Run, kb: KnowledgeBase, json: bool) -> None:
+    """What came of a training."""
+    report = run.folder.read_report() if "test" in kb.splits else None
+    curves = draw_curves(run)
+    print_notices(run.notices)
+    if json:
+        epochs = len(run.folder.read_history())
+        print_json({"run": str(run.path), "epochs": epochs, "report": report, "notices": run.notices})
+        return
+    if report:
+        show_report(report, run.folder.read_config().get("published"))
+    print_line(f"run: {run.path}{f', learning curves: {curves}' if curves else ''}")
+
+
+def show_report(report: dict[str, Any], published: dict[str, float] | None = None) -> None:
+    """Metrics beside chance, the floors and what was published, and by which protocol they were measured."""
+    from getd.evaluation.protocol import protocol_sentence
+
+    protocol, metrics = report["protocol"], report["metrics"]
+    low, high = metrics["mrr_interval"]
+    keys = ("mrr", "hits_at_1", "hits_at_3", "hits_at_10")
+    rows: list[list[object]] = [["this model", *(metrics[key] for key in keys), f"{low:.4f} – {high:.4f}"]]
+    rows += [[f"floor: {name}", *(floor[key] for key in keys), ""] for name, floor in report["floors"].items()]
+    rows.append(["random order", metrics["mrr_at_chance"], None, None, None, ""])
+    if published:
+        rows.append(["published", *(published.get(key) for key in keys), ""])
+    title = f"{protocol['split']}: {metrics['questions']:,} questions, filtered, ties {protocol['ties']}"
+    print_table(title, ["", "MRR", "Hits@1", "Hits@3", "Hits@10", "95 % of MRR"], rows)
+    print_line(f"protocol: {protocol_sentence(protocol)}")
+
+
+def draw_curves(run: Run) -> Path | None:
+    """Loss and validation MRR by epoch, as a picture in the run folder; needs matplotlib."""
+    try:
+        from getd.plots.learning_curves import draw
+    except ImportError:
+        print_notices(["learning curves are drawn with matplotlib: pip install 'getd[plots]'"])
+        return None
+    try:
+        return draw(run.folder)
+    except RunInUse:  # another process goes on with the run already, and will draw them
+        return None

@@ -1,0 +1,1 @@
+"""File formats: bytes of a file to named facts, and back."""

@@ -1,0 +1,1 @@
+"""Files and the machine: atomic writes, lines of text, deadlines, the environment."""

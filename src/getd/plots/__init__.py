@@ -1,0 +1,1 @@
+"""Pictures: the only room that imports matplotlib."""

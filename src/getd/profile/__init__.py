@@ -1,0 +1,1 @@
+"""What a knowledge base holds: counts, leakage, literals."""

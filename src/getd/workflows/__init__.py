@@ -1,0 +1,1 @@
+"""What trains and then uses what it trained."""
