@@ -28,7 +28,7 @@ from benchmarks.subjects import (
     random_facts,
     whole_step,
 )
-from getd.training.loop import Epoch, Watch
+from getd.training.loop import Callbacks, Epoch
 from getd.training.regimes.base import Batch
 
 
@@ -126,7 +126,7 @@ def _epoch(shape: Shape, n_facts: int, batch: int) -> float:
     for _ in range(3):
         blocks = {shape.arity: random_facts(shape, n_facts)}
         trainer = make_trainer(make_model(shape), blocks, epochs=1, batch_size=batch)
-        trainer.train(watch=Watch(on_epoch=epochs.append))
+        trainer.train(callbacks=Callbacks(on_epoch=epochs.append))
     assert all(epoch.facts == n_facts and np.isfinite(epoch.loss) for epoch in epochs)
     return min(epoch.seconds for epoch in epochs)
 

@@ -55,7 +55,7 @@ from getd.evaluation.ranks import rank_facts
 from getd.facts.facts import Blocks, Facts
 from getd.facts.known_answers import KnownAnswers
 from getd.models.getd import GETD
-from getd.training.loop import Epoch, Trainer, Watch
+from getd.training.loop import Callbacks, Epoch, Trainer
 from getd.training.losses.softmax import Gradients, softmax_gradients
 from getd.training.regimes.base import Batch, shuffled_batches
 
@@ -220,7 +220,7 @@ def _epoch(
     model, epochs = trainer.model, list[Epoch]()
     assert isinstance(model, GETD)
     whole = make_trainer(model, blocks, batch_size=batch, epochs=passes)
-    whole.train(watch=Watch(on_epoch=epochs.append))
+    whole.train(callbacks=Callbacks(on_epoch=epochs.append))
     epoch = min(done.seconds for done in epochs)
 
     apart = make_trainer(_multiplied_out(model), blocks, batch_size=batch)

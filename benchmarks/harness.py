@@ -154,7 +154,7 @@ print("\\nMEMORY", _peak - _before, _after - _before, max(_peak, _earlier), _sho
 
 
 def memory(code: str, *args: str) -> Memory:
-    """Run code in a child process and watch its resident memory.
+    """Run code in a child process and callbacks its resident memory.
 
     The code's top level imports and sets up, which does not count; its function ``work()`` is what is measured; its
     function ``check(value)``, if there is one, gets what ``work()`` returned and asserts it, unmeasured. The

@@ -32,7 +32,7 @@ from getd.io.atomic import atomic_path
 from getd.io.environment import machine_facts
 from getd.models.base import ScoringModel
 from getd.prediction.answer import is_known
-from getd.prediction.complete import Completing, complete
+from getd.prediction.complete import CompletionRequest, complete
 from getd.prediction.run import Run, open_run
 from getd.runs.folder import RunFolder, environment
 from getd.training.new_entities import extend
@@ -228,7 +228,7 @@ def missing_facts(runs: Path) -> dict[str, Any]:
     with TemporaryDirectory() as folder:
         for number in range(kb.n_relations):
             out = Path(folder) / f"{number}.parquet"
-            complete(run.answerer, Completing("demo", number, TOP, 0.0), out)
+            complete(run.answerer, CompletionRequest("demo", number, TOP, 0.0), out)
             names = pl.read_parquet(out).rows()
             tables += [(row[-2], tuple(row[:-2]) in held) for row in names]
     best = sorted(tables, key=lambda item: -item[0])[:TOP]

@@ -1,4 +1,4 @@
-"""Completing n-ary knowledge bases: learn from known facts, fill the holes in unknown ones.
+"""CompletionRequest n-ary knowledge bases: learn from known facts, fill the holes in unknown ones.
 
 >>> import getd
 >>> kb = getd.KnowledgeBase.from_facts([("award", "Jordan", "Bulls", "MVP", "1991-92")])

@@ -14,7 +14,7 @@ import pytest
 
 import getd as package
 from getd.cli.app import main
-from getd.formats.detect import read_labels
+from getd.formats.detect import read_named
 from tests.conftest import Result
 
 Getd = Callable[..., Result]
@@ -69,7 +69,7 @@ def test_a_single_file_is_split_into_a_folder_as_it_would_be_loaded(getd: Getd, 
     result = getd("convert", source, tmp_path / "split", "--split-seed", 3, "--json")
     assert json.loads(result.out)["facts"] == {"train.tsv": 50 - 2, "valid.tsv": 6, "test.tsv": 6}
     kb = package.load(source, seed=3)
-    assert read_labels(tmp_path / "split" / "test.tsv").rows() == kb.decode(kb.split("test")[2])
+    assert read_named(tmp_path / "split" / "test.tsv").rows() == kb.decode(kb.split("test")[2])
 
 
 def test_splits_do_not_fit_into_one_file(getd: Getd, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from getd.calibration.calibrate import (
     reliability,
     reliability_of,
 )
-from getd.calibration.slot_fit import NEUTRAL, RoleFit
+from getd.calibration.slot_fit import NEUTRAL, SlotFit
 from getd.evaluation.ranks import scoring
 from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase
@@ -180,5 +180,5 @@ def test_role_fit_against_loops(facts: list[tuple[int, int, int]], asked: tuple[
                 shares.append(sum(found[role] > 0 for found in holding) / max(len(holding), 1))
             wanted.append(max(shares))
     ids = np.array([[kb.entities.id(f"e{e}") for e in asked[1:]]])
-    found = RoleFit(kb).of(Facts(np.array([kb.relations.id(f"r{asked[0]}")]), ids), own=own)
+    found = SlotFit(kb).of(Facts(np.array([kb.relations.id(f"r{asked[0]}")]), ids), own=own)
     assert found[0].tolist() == pytest.approx(wanted)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from getd.calibration.calibrate import Calibration, _confidence, calibrate, reliability
-from getd.calibration.slot_fit import RoleFit
+from getd.calibration.slot_fit import SlotFit
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.models.base import ScoringModel
 from tests.evaluation.reference_evaluation import Table
@@ -84,7 +84,7 @@ def test_true_facts_weigh_as_much_as_false_ones() -> None:
 
 def test_an_entity_of_which_nothing_is_known_fits_a_role_as_one_in_ten_do() -> None:
     kb = KnowledgeBase.from_facts({"train": [("r", "a", "b")], "test": [("r", "c", "b")]})
-    found = RoleFit(kb, [kb.split("train")]).of(kb.split("test")[2], own=False)
+    found = SlotFit(kb, [kb.split("train")]).of(kb.split("test")[2], own=False)
     assert found.tolist() == [[0.1, 1.0]]
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from getd.evaluation.ranks import scoring
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.memory.fit import PRIOR, SCALES, _fits, _Questions, _questions, choose_weights
+from getd.memory.fit import PRIOR, SCALES, _fits, _Questions, _questions, fit_weights
 from getd.memory.memory import Memory, MemoryWeights
 from getd.models.base import ScoringModel
 
@@ -33,7 +33,7 @@ class Constant(ScoringModel):
 
 def chosen(train: list[Fact], valid: list[Fact], test: list[Fact]) -> dict[str, MemoryWeights]:
     kb = KnowledgeBase.from_facts({"train": train, "valid": valid, "test": test})
-    return choose_weights(Constant(kb), Memory.from_facts(kb.split("train"), kb.n_entities), kb)
+    return fit_weights(Constant(kb), Memory.from_facts(kb.split("train"), kb.n_entities), kb)
 
 
 def world(size: int = 24) -> tuple[list[Fact], list[Fact]]:
@@ -115,6 +115,6 @@ def test_weights_are_those_of_the_features_as_they_are() -> None:
     deviation[deviation == 0] = 1.0
     fits = _fits(replace(asked, features=asked.features / deviation))
     sources = memory.sources(3, 2)
-    found = choose_weights(model, memory, kb)["3-2"]
+    found = fit_weights(model, memory, kb)["3-2"]
     wanted = [theta / deviation for theta, scale in fits[1:] if scale == found.scale]
     assert any(torch.allclose(found.as_tensor(sources), theta, rtol=1e-6) for theta in wanted)

@@ -19,8 +19,8 @@ from getd.evaluation.metrics import mrr_at_chance
 from getd.evaluation.protocol import Choice, filter_splits, known_for_choosing, protocol_sentence
 from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.memory.fit import choose_weights
-from getd.memory.memory import Memory, MemoryWeights, Remembering, SourceWeights
+from getd.memory.fit import fit_weights
+from getd.memory.memory import Memory, MemoryWeights, SourceWeights, WithMemory
 from getd.models.base import ScoringModel
 from getd.models.ensemble import Ensemble
 from getd.models.registry import make_model, model_settings
@@ -94,7 +94,7 @@ def test_evaluating_test_leaves_out_the_answers_of_all_splits(kb: KnowledgeBase,
 
 def test_the_weights_of_a_memory_do_not_depend_on_test(kb: KnowledgeBase, model: ScoringModel) -> None:
     memory = Memory.from_facts(kb.split("train"), kb.n_entities)
-    assert choose_weights(model, memory, kb) == choose_weights(model, memory, poisoned(kb))
+    assert fit_weights(model, memory, kb) == fit_weights(model, memory, poisoned(kb))
 
 
 def test_temperature_and_confidence_do_not_depend_on_test(kb: KnowledgeBase, model: ScoringModel) -> None:
@@ -146,7 +146,7 @@ def test_a_run_says_what_chose_its_epoch_and_its_memory(kb: KnowledgeBase, tmp_p
     protocol = run.folder.read_json("report.json")["protocol"]
     ranked = {"filter": "known answers of train and valid left out", "sample": 20}
     assert protocol["epoch"] == {"chosen_on": "valid", **ranked}
-    assert isinstance(run.model, Remembering)
+    assert isinstance(run.model, WithMemory)
     weights = run.model.n_weights
     assert protocol["memory"] == {"counts": ["train"], "weights": weights, "fitted_on": "valid", **ranked}
     assert protocol_sentence(protocol) == (
@@ -193,14 +193,14 @@ def test_an_ensemble_says_how_many_it_is(kb: KnowledgeBase, model: ScoringModel)
     words = "trained on train; known answers of train, valid and test left out; 10 facts, drawn at random"
     assert protocol_sentence(protocol) == f"{words}; 3 models as one"
     memory = Memory.from_facts(kb.split("train"), kb.n_entities)
-    counting = Remembering(Ensemble([model] * 2), memory, {})
+    counting = WithMemory(Ensemble([model] * 2), memory, {})
     assert evaluate(counting, kb).protocol["members"] == 2
 
 
 def test_the_weights_of_a_memory_are_counted_where_it_counts(kb: KnowledgeBase, model: ScoringModel) -> None:
     memory = Memory.from_facts(kb.split("train"), kb.n_entities)
     used = MemoryWeights(scale=2.0, sources={"0": SourceWeights(), "0+1": SourceWeights()})
-    found = evaluate(Remembering(model, memory, {"3-2": used, "3-0": MemoryWeights()}), kb)
+    found = evaluate(WithMemory(model, memory, {"3-2": used, "3-0": MemoryWeights()}), kb)
     assert found.protocol["memory"] == {"counts": ["train"], "weights": 5}
     assert json.loads(json.dumps(found.as_dict())) == found.as_dict()
 

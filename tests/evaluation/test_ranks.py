@@ -352,11 +352,11 @@ def test_every_part_of_the_model_is_given_back_in_the_mode_it_had() -> None:
     model.trained = nn.BatchNorm1d(2)
     during = []
 
-    def watch(scores: Tensor) -> Tensor:
+    def callbacks(scores: Tensor) -> Tensor:
         during.extend([model.training, model.trained.training, torch.is_grad_enabled()])
         return scores * float("nan")
 
-    model.change = watch
+    model.change = callbacks
     with pytest.raises(NonFiniteScores, match=r"^200 of 200 scores are NaN or infinite$"):
         rank_facts(model, facts, all_known(facts))
     assert (model.training, model.frozen.training, model.trained.training) == (True, False, True)

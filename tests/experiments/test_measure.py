@@ -15,12 +15,12 @@ from getd.experiments.measure import Place, measure, valid_in_train, with_test_a
 from getd.experiments.rows import Point, all_rows, find_row
 from getd.facts.facts import join
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.memory.fit import choose_weights
-from getd.memory.memory import Memory, Remembering
+from getd.memory.fit import fit_weights
+from getd.memory.memory import Memory, WithMemory
 from getd.models.base import ScoringModel
 from getd.models.ensemble import Ensemble
 from getd.prediction.run import Run, open_run
-from getd.training.loop import Watch
+from getd.training.loop import Callbacks
 
 ROW = """
 data = "{data}"
@@ -76,7 +76,7 @@ def kb(place: Place) -> KnowledgeBase:
 
 def measured(place: Place, name: str, seed: int = 0) -> dict[str, Any]:
     row = find_row(name)
-    return measure(row, Point(row.name, seed, row.tables), place, lambda point: nullcontext(Watch()))
+    return measure(row, Point(row.name, seed, row.tables), place, lambda point: nullcontext(Callbacks()))
 
 
 def run_of(place: Place, name: str, seed: int = 0) -> Run:
@@ -121,9 +121,9 @@ def test_memory_counts_train_and_its_weights_are_fitted_with_what_it_counts(plac
     found = measured(place, "best/getd-tiny+memory")
     model = run_of(place, "best/getd-tiny").bare_model
     memory = Memory.from_facts(kb.split("train"), kb.n_entities)
-    weights = choose_weights(model, memory, kb)
+    weights = fit_weights(model, memory, kb)
     assert found["memory"] == {name: values.model_dump() for name, values in weights.items()}
-    assert found["metrics"]["mrr"] == mrr(Remembering(model, memory, weights), kb)
+    assert found["metrics"]["mrr"] == mrr(WithMemory(model, memory, weights), kb)
     assert any(values.sources for values in weights.values())
 
 
@@ -155,10 +155,10 @@ def test_all_together_the_weights_are_those_of_the_models_that_have_not_seen_val
     found = measured(place, "best/getd-tiny+memory+ensemble+valid")
     seeds = (0, 1, 2)
     blind = Ensemble([run_of(place, "best/getd-tiny", seed).bare_model for seed in seeds])
-    weights = choose_weights(blind, Memory.from_facts(kb.split("train"), kb.n_entities), kb)
+    weights = fit_weights(blind, Memory.from_facts(kb.split("train"), kb.n_entities), kb)
     assert found["memory"] == {name: values.model_dump() for name, values in weights.items()}
 
     both = join(kb.split("train"), kb.split("valid"))
     models = Ensemble([run_of(place, "best/getd-tiny+valid", seed).bare_model for seed in seeds])
-    model = Remembering(models, Memory.from_facts(both, kb.n_entities), weights)
+    model = WithMemory(models, Memory.from_facts(both, kb.n_entities), weights)
     assert found["metrics"]["mrr"] == mrr(model, valid_in_train(kb))

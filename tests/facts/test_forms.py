@@ -15,7 +15,7 @@ import zstandard
 
 import getd
 from getd.errors import ConfigError, DataNotFound, FactError, FactFileError
-from getd.formats.detect import detect_format, read_labels
+from getd.formats.detect import detect_format, read_named
 from getd.io.lines import BLOCK
 
 TEXT = "award\tJordan\tBulls\tMVP\nplays for\tPippen\tBulls\naward\tBird\tCeltics\tMVP\n"
@@ -29,7 +29,7 @@ def write(path: Path, text: str | bytes) -> Path:
 
 
 def test_text_is_split_at_tabs(tmp_path: Path) -> None:
-    assert read_labels(write(tmp_path / "a.txt", TEXT)).rows() == FACTS
+    assert read_named(write(tmp_path / "a.txt", TEXT)).rows() == FACTS
 
 
 def test_a_line_without_tabs_is_split_at_runs_of_spaces(tmp_path: Path) -> None:
@@ -40,31 +40,31 @@ def test_a_line_without_tabs_is_split_at_runs_of_spaces(tmp_path: Path) -> None:
         ("plays for", "ann", "the club"),
         ("likes", "ann", "cy"),
     ]
-    assert read_labels(path).rows() == expected
+    assert read_named(path).rows() == expected
 
 
 @pytest.mark.parametrize(
     "text", [TEXT.replace("\n", "\r\n"), "\ufeff" + TEXT, TEXT[:-1], TEXT.replace("\n", "\r\n")[:-1], "\n\n" + TEXT]
 )
 def test_windows_line_ends_byte_order_marks_and_blank_lines_change_nothing(tmp_path: Path, text: str) -> None:
-    assert read_labels(write(tmp_path / "a.txt", text)).rows() == FACTS
+    assert read_named(write(tmp_path / "a.txt", text)).rows() == FACTS
 
 
 def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
     name = "a\x0bb\x0cc\x85d\u2028e\rf"
-    assert read_labels(write(tmp_path / "a.txt", f"r\t{name}\tx\n")).rows() == [("r", name, "x")]
+    assert read_named(write(tmp_path / "a.txt", f"r\t{name}\tx\n")).rows() == [("r", name, "x")]
 
 
 def test_text_is_literal_unless_it_is_called_escaped(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", "r\ta\\tb\tc\n")
-    assert read_labels(path).rows() == [("r", "a\\tb", "c")]
-    assert read_labels(path, escaped=True).rows() == [("r", "a\tb", "c")]
+    assert read_named(path).rows() == [("r", "a\\tb", "c")]
+    assert read_named(path, escaped=True).rows() == [("r", "a\tb", "c")]
 
 
 def test_gzip_and_zstd_are_opened_on_the_way(tmp_path: Path) -> None:
     zipped = write(tmp_path / "a.txt.gz", gzip.compress(TEXT.encode()))
     packed = zstandard.compress(TEXT[:40].encode()) + zstandard.compress(TEXT[40:].encode())  # two frames
-    assert read_labels(zipped).rows() == read_labels(write(tmp_path / "a.txt.zst", packed)).rows() == FACTS
+    assert read_named(zipped).rows() == read_named(write(tmp_path / "a.txt.zst", packed)).rows() == FACTS
 
 
 def test_a_file_larger_than_one_block_is_read_whole(tmp_path: Path) -> None:
@@ -72,19 +72,19 @@ def test_a_file_larger_than_one_block_is_read_whole(tmp_path: Path) -> None:
     facts = [("r", f"entity number {i:09d}", f"é{i % 7}") if i % 3 else ("s", f"e{i}") for i in range(n)]
     path = write(tmp_path / "big.txt", "\n".join("\t".join(fact) for fact in facts))
     assert path.stat().st_size > 2 * BLOCK
-    assert read_labels(path).rows() == facts
+    assert read_named(path).rows() == facts
 
 
 def test_csv_with_a_relation_column(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", 'e1,relation,e2,e3\nJordan,award,Bulls,MVP\nPippen,"plays for",Bulls,\n')
     assert detect_format(path) == "csv"
-    assert read_labels(path).rows() == FACTS[:2]
+    assert read_named(path).rows() == FACTS[:2]
 
 
 def test_csv_with_a_relation_column_and_roles(tmp_path: Path) -> None:
     header = "relation,player,club,award,season\n"
     text = header + "award,Jordan,Bulls,MVP,\nplays for,Pippen,Bulls,,1991\nplays for,Bird,Celtics,,1986\n"
-    labels = read_labels(write(tmp_path / "a.csv", text))
+    labels = read_named(write(tmp_path / "a.csv", text))
     assert set(labels.signatures) == {("player", "club", "award"), ("player", "club", "season")}
     assert labels.rows()[1] == ("plays for", "Pippen", "Bulls", "1991")
 
@@ -92,7 +92,7 @@ def test_csv_with_a_relation_column_and_roles(tmp_path: Path) -> None:
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
 def test_csv_of_one_relation_with_roles_as_columns(tmp_path: Path, separator: str) -> None:
     text = "player,club\nPippen,Bulls\n\nBird,Celtics\n".replace(",", separator)
-    labels = read_labels(write(tmp_path / "plays for.csv", text))
+    labels = read_named(write(tmp_path / "plays for.csv", text))
     assert set(labels.signatures) == {("player", "club")}
     assert labels.rows() == [("plays for", "Pippen", "Bulls"), ("plays for", "Bird", "Celtics")]
 
@@ -103,7 +103,7 @@ def test_csv_of_one_relation_with_roles_as_columns(tmp_path: Path, separator: st
 @pytest.mark.parametrize("with_relation", [True, False])
 def test_columns_may_have_any_name(tmp_path: Path, names: tuple[str, ...], with_relation: bool) -> None:
     header, row = (("relation", *names), ("r", "a", "b")) if with_relation else (names, ("a", "b"))
-    labels = read_labels(write(tmp_path / "r.csv", f"{','.join(header)}\n{','.join(row)}\n"))
+    labels = read_named(write(tmp_path / "r.csv", f"{','.join(header)}\n{','.join(row)}\n"))
     assert (set(labels.signatures), labels.rows()) == ({names}, [("r", "a", "b")])
     again = getd.KnowledgeBase.from_dataframe({"train": pl.DataFrame([row], schema=header, orient="row")}, relation="r")
     assert again.signatures[0].roles == names
@@ -119,7 +119,7 @@ def test_missing_cells_of_pandas_are_holes() -> None:
 
 def test_quoted_csv_may_hold_separators_and_line_ends(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", 'relation,e1,e2\r\nr,"a,""b""\r\nc",d\r\nr,e,f\r\n')
-    assert read_labels(path).rows() == [("r", 'a,"b"\r\nc', "d"), ("r", "e", "f")]
+    assert read_named(path).rows() == [("r", 'a,"b"\r\nc', "d"), ("r", "e", "f")]
 
 
 def test_parquet_and_frames(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_parquet_and_frames(tmp_path: Path) -> None:
         {"relation": ["award", "plays for"], "e1": ["Jordan", "Pippen"], "e2": ["Bulls"] * 2, "e3": ["MVP", None]}
     )
     frame.write_parquet(tmp_path / "a.parquet")
-    assert read_labels(tmp_path / "a.parquet").rows() == FACTS[:2]
+    assert read_named(tmp_path / "a.parquet").rows() == FACTS[:2]
     for table in (frame, frame.lazy(), frame.to_pandas(), frame.to_arrow()):
         kb = getd.KnowledgeBase.from_dataframe({"train": table})
         assert [kb.decode(facts) for facts in kb.split("train").values()] == [[FACTS[1]], [FACTS[0]]]
@@ -149,7 +149,7 @@ def test_json_lines_with_lists_and_with_roles(tmp_path: Path) -> None:
         {"entities": {"year": 1991, "player": "Jordan"}, "relation": "award"},
         {"relation": "award", "entities": {"player": ["Ann", "Bob"], "year": "1991"}},
     ]
-    labels = read_labels(write(tmp_path / "a.jsonl", "\n".join(map(json.dumps, lines))))
+    labels = read_named(write(tmp_path / "a.jsonl", "\n".join(map(json.dumps, lines))))
     assert labels.rows() == [
         ("award", "Jordan", "Bulls", "MVP"),
         ("award", "Bird", "1986"),
@@ -168,7 +168,7 @@ def test_roles_keep_the_order_of_the_first_file(tmp_path: Path) -> None:
 
 def test_hyper_relational_csv(tmp_path: Path) -> None:
     path = write(tmp_path / "train.csv", "Jordan,award,MVP,team,Bulls,season,1991\nBird,award,MVP\nA,b,C\n")
-    labels = read_labels(path)
+    labels = read_named(path)
     assert detect_format(path) == "hyper-csv"
     assert labels.rows() == [("award", "Jordan", "MVP", "1991", "Bulls"), ("award", "Bird", "MVP"), ("b", "A", "C")]
     assert set(labels.signatures) == {("subject", "object", "season", "team"), ("subject", "object")}
@@ -176,7 +176,7 @@ def test_hyper_relational_csv(tmp_path: Path) -> None:
 
 def test_wikipeople_json(tmp_path: Path) -> None:
     line = {"P166_h": "Q1", "P166_t": "Q2", "N": 5, "P585": ["+1980"], "P1706": ["Q9", "Q8"]}
-    labels = read_labels(write(tmp_path / "a.json", json.dumps(line)))
+    labels = read_named(write(tmp_path / "a.json", json.dumps(line)))
     assert labels.rows() == [("P166", "Q1", "Q2", "Q8", "Q9", "+1980")]
     assert set(labels.signatures) == {("subject", "object", "P1706", "P1706", "P585")}
 
@@ -306,14 +306,14 @@ def test_a_header_in_plain_text_is_told(tmp_path: Path) -> None:
 
 
 def test_positions_may_stand_in_any_order(tmp_path: Path) -> None:
-    assert read_labels(write(tmp_path / "a.csv", "relation,e2,e1\nr,b,a\n")).rows() == [("r", "a", "b")]
+    assert read_named(write(tmp_path / "a.csv", "relation,e2,e1\nr,b,a\n")).rows() == [("r", "a", "b")]
 
 
 def test_numbers_in_json_stay_as_they_are_written(tmp_path: Path) -> None:
     path = write(
         tmp_path / "a.jsonl", '{"relation": "r", "entities": [1.10, 1e3, 0.1000000000000000001, 12345678901234567890]}'
     )
-    assert read_labels(path).rows() == [("r", "1.10", "1e3", "0.1000000000000000001", "12345678901234567890")]
+    assert read_named(path).rows() == [("r", "1.10", "1e3", "0.1000000000000000001", "12345678901234567890")]
 
 
 def test_a_qualifier_may_be_called_subject(tmp_path: Path) -> None:

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from getd.datasets.convert import convert
-from getd.facts.knowledge_base import tuple_labels
-from getd.facts.named import Labels, LabelsBuilder
+from getd.facts.knowledge_base import tuples_to_named
+from getd.facts.named import NamedFacts, NamedFactsBuilder
 from getd.facts.relation import Relation, relation_labels
-from getd.formats.detect import read_labels
+from getd.formats.detect import read_named
 from getd.formats.hyper_relational import HyperBuilder, to_hyper
-from getd.formats.write import write_labels
+from getd.formats.write import write_named
 from tests.facts.names import NAMES
 
 FACTS = st.lists(st.lists(NAMES, min_size=2, max_size=5).map(tuple), min_size=1, max_size=12)
@@ -28,11 +28,11 @@ def test_tsv_parquet_jsonl_csv_tsv_is_the_identity(
 ) -> None:
     folder = tmp_path_factory.mktemp("round")
     names = {Relation(fact[0], tuple(f"e{j + 1}" for j in range(len(fact) - 1))): fact[0] for fact in facts}
-    write_labels(tuple_labels(facts), folder / "a.tsv", "tsv", names)
+    write_named(tuples_to_named(facts), folder / "a.tsv", "tsv", names)
     for source, target in [("a.tsv", "b.parquet"), ("b.parquet", "c.jsonl"), ("c.jsonl", "d.csv"), ("d.csv", "e.tsv")]:
         convert(folder / source, folder / target, escaped=source.endswith(".tsv"))
     assert (folder / "e.tsv").read_bytes() == (folder / "a.tsv").read_bytes()
-    assert read_labels(folder / "e.tsv", "tsv", escaped=True).rows() == facts
+    assert read_named(folder / "e.tsv", "tsv", escaped=True).rows() == facts
 
 
 @given(
@@ -45,7 +45,7 @@ def test_roles_survive_every_form_that_has_a_place_for_them(
     tmp_path_factory: pytest.TempPathFactory, given_facts: dict[tuple[str, ...], list[list[str]]]
 ) -> None:
     folder = tmp_path_factory.mktemp("roles")
-    builder, row, orders = LabelsBuilder(), 0, dict[tuple[str, tuple[str, ...]], tuple[str, ...]]()
+    builder, row, orders = NamedFactsBuilder(), 0, dict[tuple[str, tuple[str, ...]], tuple[str, ...]]()
     for roles, facts in given_facts.items():
         for relation, *entities in facts:
             ordered = orders.setdefault(
@@ -55,8 +55,8 @@ def test_roles_survive_every_form_that_has_a_place_for_them(
             row += 1
     labels = builder.build()
     for form in ("parquet", "jsonl", "csv"):
-        write_labels(labels, folder / f"facts.{form}", form, {})  # type: ignore[arg-type]
-        again = read_labels(folder / f"facts.{form}", form)  # type: ignore[arg-type]
+        write_named(labels, folder / f"facts.{form}", form, {})  # type: ignore[arg-type]
+        again = read_named(folder / f"facts.{form}", form)  # type: ignore[arg-type]
         assert again.rows() == labels.rows()
         assert set(again.signatures) == set(labels.signatures)
 
@@ -64,7 +64,7 @@ def test_roles_survive_every_form_that_has_a_place_for_them(
 HYPER = st.lists(st.tuples(NAMES, NAMES, NAMES, st.lists(st.tuples(NAMES, NAMES), max_size=4)), min_size=1, max_size=8)
 
 
-def hyper_facts(labels: Labels) -> list[tuple[str, str, str, list[tuple[str, str]]]]:
+def hyper_facts(labels: NamedFacts) -> list[tuple[str, str, str, list[tuple[str, str]]]]:
     rows = [(row, to_hyper(relation, roles, entities)) for row, roles, (relation, *entities) in labels.facts()]
     return [fact for _, fact in sorted(rows)]
 
@@ -81,8 +81,8 @@ def test_subject_relation_object_and_qualifiers_come_back(
     expected = [(subject, relation, other, sorted(qualifiers)) for subject, relation, other, qualifiers in facts]
     assert hyper_facts(labels) == expected
     path = tmp_path_factory.mktemp("hyper") / "facts.csv"
-    write_labels(labels, path, "hyper-csv", {})
-    assert hyper_facts(read_labels(path, "hyper-csv")) == expected
+    write_named(labels, path, "hyper-csv", {})
+    assert hyper_facts(read_named(path, "hyper-csv")) == expected
 
 
 @given(st.sets(st.builds(Relation, NAMES, st.lists(NAMES, min_size=1, max_size=3).map(tuple)), max_size=8))

@@ -17,7 +17,7 @@ from getd.datasets.convert import convert
 from getd.datasets.load import load
 from getd.errors import FactFileError
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.formats.detect import read_labels
+from getd.formats.detect import read_named
 from getd.io.panics import Panic, panics_as_errors
 from getd.prediction.questions import read_facts
 from getd.profile.describe import describe
@@ -65,13 +65,13 @@ def test_reading_reporting_and_writing_take_time_that_grows_with_the_file(tmp_pa
     written = convert(path, tmp_path / "out", "jsonl")
     assert time.process_time() - begin < SECONDS
     n_facts = sum(split.facts for split in report.splits.values()) + report.duplicates
-    assert n_facts == sum(written.facts.values()) == len(read_labels(path))
+    assert n_facts == sum(written.facts.values()) == len(read_named(path))
 
 
 def test_facts_of_one_arity_are_one_block_whatever_their_roles(tmp_path: Path) -> None:
     name, text = many_roles(100)
     (tmp_path / name).write_text(text)
-    labels = read_labels(tmp_path / name)
+    labels = read_named(tmp_path / name)
     assert (len(labels.blocks), len(labels.signatures)) == (1, 100)
 
 
@@ -93,7 +93,7 @@ def test_a_header_of_many_columns_is_told_in_short_for_each_of_many_bad_rows(tmp
     path.write_text(lines([",".join(f"column{i}" for i in range(5000)), *["a"] * 5000]))
     begin = time.process_time()
     with pytest.raises(FactFileError, match="expected 5000 fields") as caught:
-        read_labels(path, "csv")
+        read_named(path, "csv")
     assert time.process_time() - begin < SECONDS
     assert max(map(len, str(caught.value).split("\n"))) <= 300
 
@@ -111,7 +111,7 @@ def test_a_parquet_file_with_any_bit_of_its_first_page_flipped_is_read_or_refuse
         damaged[place] ^= 1 << bit
         path.write_bytes(damaged)
         try:
-            read_labels(path)
+            read_named(path)
         except FactFileError as error:
             messages.append(str(error))
     assert len(messages) > 50

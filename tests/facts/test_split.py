@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from getd.facts.knowledge_base import KnowledgeBase, tuple_labels
-from getd.facts.split import split_labels, split_rows
+from getd.facts.knowledge_base import KnowledgeBase, tuples_to_named
+from getd.facts.split import split_named, split_rows
 
 FACTS = st.lists(
     st.one_of(
@@ -21,7 +21,7 @@ FACTS = st.lists(
 
 @given(FACTS, st.integers(0, 5))
 def test_every_fact_goes_to_one_split_and_copies_go_together(facts: list[tuple[str, ...]], seed: int) -> None:
-    parts = {split: labels.rows() for split, labels in split_labels(tuple_labels(facts), seed).items()}
+    parts = {split: labels.rows() for split, labels in split_named(tuples_to_named(facts), seed).items()}
     assert sorted(fact for rows in parts.values() for fact in rows) == sorted(facts)
     distinct = {split: set(rows) for split, rows in parts.items()}
     tenth = len(set(facts)) // 10
@@ -56,8 +56,8 @@ def test_where_covering_leaves_too_few_the_ratio_still_holds() -> None:
 
 
 def test_the_seed_decides() -> None:
-    labels = tuple_labels([("r", f"a{i % 7}", f"b{i % 11}") for i in range(77)])
-    first, again, other = (split_labels(labels, seed)["test"].rows() for seed in (1, 1, 2))
+    labels = tuples_to_named([("r", f"a{i % 7}", f"b{i % 11}") for i in range(77)])
+    first, again, other = (split_named(labels, seed)["test"].rows() for seed in (1, 1, 2))
     assert first == again != other
 
 

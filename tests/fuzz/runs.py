@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 import getd
-from getd.training.loop import Interrupted, Watch
+from getd.training.loop import Callbacks, Interrupted
 from tests.fuzz.case import Case, Outcome
 from tests.fuzz.command import run_getd
 from tests.fuzz.damage import damage_file
@@ -80,8 +80,8 @@ def train_run(out: Path, settings: dict[str, Any], stop: bool) -> None:
         "training": training,
     }
     epochs: list[int] = []
-    watch = Watch(on_epoch=lambda epoch: epochs.append(epoch.epoch), should_stop=lambda: stop and bool(epochs))
+    callbacks = Callbacks(on_epoch=lambda epoch: epochs.append(epoch.epoch), should_stop=lambda: stop and bool(epochs))
     try:
-        getd.train(tiny_knowledge_base(), out=out, config=config, watch=watch)
+        getd.train(tiny_knowledge_base(), out=out, config=config, callbacks=callbacks)
     except Interrupted:
         assert stop

@@ -15,7 +15,7 @@ from getd.models.conve import ConvE
 from getd.models.distmult import DistMult
 from getd.models.getd import GETD
 from getd.models.hype import HypE
-from getd.models.multilinear import TuckerModel
+from getd.models.multilinear import MultilinearModel
 from getd.models.n_cp import NCP
 from getd.models.n_tucker import NTuckER
 from getd.models.nalp import NaLP
@@ -65,7 +65,7 @@ def n_cp(model: NCP, relation: int, entities: list[int]) -> float:
     return sum(float(r[i]) * _product([float(v[i]) for v in vectors]) for i in range(len(r)))
 
 
-def tucker(model: TuckerModel, relation: int, entities: list[int]) -> float:
+def tucker(model: MultilinearModel, relation: int, entities: list[int]) -> float:
     """The bare multilinear form, index by index."""
     vectors = [model.relation.weight.detach()[relation], *(model.entity.weight.detach()[e] for e in entities)]
     total = 0.0

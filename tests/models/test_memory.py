@@ -17,8 +17,8 @@ from getd.errors import FactError, RunError
 from getd.evaluation.evaluate import evaluate
 from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.memory.fit import choose_weights
-from getd.memory.memory import FLOOR, LEAST, Memory, MemoryWeights, Remembering, SourceWeights
+from getd.memory.fit import fit_weights
+from getd.memory.memory import FLOOR, LEAST, Memory, MemoryWeights, SourceWeights, WithMemory
 from getd.models.registry import make_model, model_settings
 from getd.prediction.run import open_run
 
@@ -31,7 +31,7 @@ def random_facts(arity: int, rows: int = 40) -> Facts:
     return Facts(rng.integers(0, N_RELATIONS, rows), rng.integers(0, N_ENTITIES, (rows, arity)))
 
 
-def remembering(arity: int) -> Remembering:
+def remembering(arity: int) -> WithMemory:
     settings = model_settings("n-cp", {"entity_dim": 4})
     model = make_model("n-cp", settings, N_ENTITIES, N_RELATIONS, (arity,), torch.Generator().manual_seed(0))
     memory = Memory.from_facts({arity: random_facts(arity)}, N_ENTITIES)
@@ -41,7 +41,7 @@ def remembering(arity: int) -> Remembering:
         )
         for position in range(arity)
     }
-    return Remembering(model, memory, weights).double().eval()
+    return WithMemory(model, memory, weights).double().eval()
 
 
 def weights_of(source: str) -> SourceWeights:
@@ -108,7 +108,7 @@ def test_what_was_never_seen_adds_nothing() -> None:
     relation, entities = torch.tensor([0]), torch.tensor([[7, 0, 0]])
     facts = random_facts(3)
     nothing = Memory.from_facts({3: facts.take(slice(0, 0))}, N_ENTITIES)
-    empty = Remembering(model.model, nothing, {"3-1": MemoryWeights(sources={"0": SourceWeights(share=1.0)})})
+    empty = WithMemory(model.model, nothing, {"3-1": MemoryWeights(sources={"0": SourceWeights(share=1.0)})})
     for candidates in (None, torch.tensor([1, 2]), torch.tensor([[1, 2]])):
         found = empty.score_candidates(relation, entities, 1, candidates)
         assert_close(found, model.model.score_candidates(relation, entities, 1, candidates))
@@ -124,10 +124,10 @@ def run_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_weights_chosen_help_facts_that_they_were_not_chosen_on(run_path: Path) -> None:
     run = open_run(run_path)
     memory = Memory.from_facts(run.kb.split("train"), run.kb.n_entities)
-    chosen = choose_weights(run.model, memory, run.kb)
+    chosen = fit_weights(run.model, memory, run.kb)
     assert set(chosen) == {f"{arity}-{place}" for arity in run.kb.arities for place in range(arity)}
     for split in ("valid", "test"):
-        measured = evaluate(Remembering(run.model, memory, chosen), run.kb, split, by=(), floors=False)
+        measured = evaluate(WithMemory(run.model, memory, chosen), run.kb, split, by=(), floors=False)
         assert measured.mrr > run.evaluate(split, by=(), floors=False).mrr + 0.05
 
 
@@ -137,7 +137,7 @@ def test_a_run_carries_its_memory(run_path: Path) -> None:
     before = run.evaluate("test").mrr
     mrr = run.remember()
     again = open_run(run_path)
-    assert isinstance(again.model, Remembering)
+    assert isinstance(again.model, WithMemory)
     assert again.evaluate("valid").mrr == pytest.approx(mrr, abs=1e-6)
     assert again.predict(*question) == run.predict(*question)
     assert open_run(run_path, memory=False).evaluate("test").mrr == before

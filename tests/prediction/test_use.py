@@ -19,7 +19,7 @@ from getd.evaluation.ranks import rank_facts
 from getd.facts.facts import Facts, join
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.prediction.beam import answer_jointly
-from getd.prediction.complete import Completing, complete
+from getd.prediction.complete import CompletionRequest, complete
 from getd.prediction.question import parse_question
 from getd.prediction.questions import read_facts
 from getd.prediction.rate import Rating
@@ -174,7 +174,7 @@ def test_replaced_entities_are_suspicious(tmp_path: Path) -> None:
 def test_missing_facts_are_written_in_every_form_and_gone_on_with(
     demo_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = Completing("demo", demo_run.kb.relations.id("plays for"), top=20, min_confidence=0.1)
+    asked = CompletionRequest("demo", demo_run.kb.relations.id("plays for"), top=20, min_confidence=0.1)
     monkeypatch.setattr("getd.prediction.complete.AT_ONCE", 100)
     whole = tmp_path / "whole.tsv"
     number = complete(demo_run.answerer, asked, whole)
@@ -200,7 +200,7 @@ def test_missing_facts_are_written_in_every_form_and_gone_on_with(
         complete(demo_run.answerer, asked, parquet, stop)
     assert [path.name for path in tmp_path.iterdir() if path.suffix == ".partial"] == ["facts.parquet.partial"]
     with pytest.raises(RunError, match="begun with another run or other settings"):
-        complete(demo_run.answerer, Completing("demo", asked.relation, 5, 0.1), parquet)
+        complete(demo_run.answerer, CompletionRequest("demo", asked.relation, 5, 0.1), parquet)
     complete(demo_run.answerer, asked, parquet)
     frame = pl.read_parquet(parquet)
     assert frame.columns == ["relation", "player", "club", "season", "confidence", "plausibility"]

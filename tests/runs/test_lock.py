@@ -24,7 +24,7 @@ from getd.prediction.run import Run, open_run
 from getd.runs.folder import environment
 from getd.runs.lock import LOCK, owned
 from getd.training import start as fit
-from getd.training.loop import Watch
+from getd.training.loop import Callbacks
 from tests.tiny import tiny_knowledge_base
 
 CONFIG: dict[str, Any] = {
@@ -107,8 +107,8 @@ def train_elsewhere(out: Path, errors: list[RunError]) -> None:
 
 def test_a_training_that_begins_while_another_is_at_work_is_refused(tmp_path: Path) -> None:
     errors: list[RunError] = []
-    watch = Watch(on_epoch=lambda epoch: train_elsewhere(tmp_path / "run", errors))
-    getd.train(tiny_knowledge_base(), out=tmp_path / "run", config=CONFIG, watch=watch)
+    callbacks = Callbacks(on_epoch=lambda epoch: train_elsewhere(tmp_path / "run", errors))
+    getd.train(tiny_knowledge_base(), out=tmp_path / "run", config=CONFIG, callbacks=callbacks)
     assert [type(error) for error in errors] == [RunInUse]
 
 

@@ -21,7 +21,7 @@ pytest.importorskip("fastapi", reason="getd[serve] is not installed")
 from fastapi.testclient import TestClient
 
 from getd.cli.app import main
-from getd.io.deadline import TookTooLong, check_time
+from getd.io.deadline import DeadlineExceeded, check_deadline
 from getd.serving.app import create_app, static
 from getd.serving.batching import Batcher
 from getd.serving.middleware import ServeSettings
@@ -184,7 +184,7 @@ def test_work_that_nobody_waits_for_ends() -> None:
 
     def answer(kind: str, questions: Sequence[int]) -> list[int]:
         for step in range(1000):
-            check_time()
+            check_deadline()
             steps.append(step)
             time.sleep(0.01)
         return list(questions)
@@ -195,7 +195,7 @@ def test_work_that_nobody_waits_for_ends() -> None:
             batcher.ask("a", [0]), batcher.call(lambda: answer("b", [1])), return_exceptions=True
         )
 
-    assert [type(found) for found in asyncio.run(ask())] == [TookTooLong, TookTooLong]
+    assert [type(found) for found in asyncio.run(ask())] == [DeadlineExceeded, DeadlineExceeded]
     assert len(steps) < 900
 
 
@@ -228,7 +228,7 @@ def test_who_has_left_is_not_answered(run: Run, monkeypatch: pytest.MonkeyPatch)
 
     def answer(questions: object, *rest: object) -> list[object]:
         for step in range(1000):
-            check_time()
+            check_deadline()
             steps.append(step)
             time.sleep(0.01)
         return []
@@ -274,7 +274,7 @@ def test_idle_connections_are_closed_and_a_taken_port_is_one_line(
     from getd.serving import idle_timeout as protocol
 
     monkeypatch.setattr(protocol, "PATIENCE", 1.0)
-    config = uvicorn.Config(create_app(run), log_level="warning", http=protocol.Impatient, ws="none")
+    config = uvicorn.Config(create_app(run), log_level="warning", http=protocol.IdleTimeoutProtocol, ws="none")
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port, server = listener.getsockname()[1], uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

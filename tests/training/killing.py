@@ -20,7 +20,7 @@ from safetensors.torch import save_file
 import getd
 from getd.runs import folder as run_folder
 from getd.training import checkpoint
-from getd.training.loop import Watch
+from getd.training.loop import Callbacks
 from tests.tiny import tiny_knowledge_base
 
 CONTEXT = multiprocessing.get_context("forkserver")
@@ -79,9 +79,9 @@ def train(out: Path, config: Mapping[str, Any], kill: Kill | None, overwrite: bo
     """Begin a training, or go on with it; how many events there were goes into a file beside the run."""
     events = Events(kill)
     events.watch_files()
-    watch = Watch(on_batch=lambda *_: events.happen("batch"))
+    callbacks = Callbacks(on_batch=lambda *_: events.happen("batch"))
     kb = tiny_knowledge_base()
-    getd.train(kb, out=out, config=config, resume=not overwrite, overwrite=overwrite, watch=watch)
+    getd.train(kb, out=out, config=config, resume=not overwrite, overwrite=overwrite, callbacks=callbacks)
     out.with_suffix(".events").write_text(str(events.number))
 
 

@@ -15,7 +15,7 @@ from getd.facts.knowledge_base import KnowledgeBase
 from getd.models.base import ScoringModel
 from getd.runs.sizes import sizes
 from getd.training.checkpoint import copy_weights
-from getd.training.loop import Epoch, Trainer, Watch
+from getd.training.loop import Callbacks, Epoch, Trainer
 from getd.training.optimisers import Optimizers
 from getd.training.regimes.base import shuffled_batches
 from getd.training.settings import TrainSettings
@@ -42,7 +42,7 @@ def run(
     with trainer_of(kb, tables(**training), sizes(kb)) as trainer:
         trainer.validate = validate
         note = lambda epoch, done, total: steps.append(copy_weights(trainer.model))  # noqa: E731
-        trainer.train(watch=Watch(on_batch=note, on_epoch=epochs.append))
+        trainer.train(callbacks=Callbacks(on_batch=note, on_epoch=epochs.append))
     return trainer, steps, epochs
 
 

@@ -17,7 +17,7 @@ from getd.facts.facts import Facts
 from getd.facts.known_answers import KnownAnswers
 from getd.models.base import DotProductModel, ScoringModel
 from getd.models.registry import MODELS, make_model, model_settings
-from getd.training.loop import Interrupted, Trainer, Watch
+from getd.training.loop import Callbacks, Interrupted, Trainer
 from getd.training.losses.sampled import sampled_loss
 from getd.training.moving_average import MovingAverage
 from getd.training.optimisers import RowAdagrad, RowAdam
@@ -294,7 +294,7 @@ def test_a_run_that_was_interrupted_ends_with_the_same_weights(more: dict[str, o
         steps += 1
 
     with pytest.raises(Interrupted):
-        getd.train(kb, out=tmp_path / "parts", watch=Watch(stop, should_stop=lambda: steps == 10), **settings)
+        getd.train(kb, out=tmp_path / "parts", callbacks=Callbacks(stop, should_stop=lambda: steps == 10), **settings)
     parts = getd.train(kb, out=tmp_path / "parts", resume=True)
     assert steps == 10
     for name, tensor in whole.model.state_dict().items():

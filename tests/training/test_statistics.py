@@ -9,7 +9,7 @@ from torch.testing import assert_close
 
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.models.base import ScoringModel
-from getd.models.multilinear import TuckerModel
+from getd.models.multilinear import MultilinearModel
 from getd.models.norms import batch_norms
 from getd.training.start import full_config, trainer_of
 from getd.training.statistics import SAMPLE, take_statistics
@@ -39,7 +39,7 @@ def test_validation_sees_the_statistics_of_the_weights_that_it_evaluates(
     distances = []
 
     def validate(model: ScoringModel) -> float:
-        assert isinstance(model, TuckerModel)
+        assert isinstance(model, MultilinearModel)
         kept = batch_norms(model)[0].running_mean
         assert kept is not None
         distances.append(float((kept - model.relation.weight[0].detach()).abs().max()))
@@ -63,7 +63,7 @@ def test_a_training_without_validation_ends_with_the_statistics_of_its_last_weig
     with trainer_of(alone, config(ema=ema), sizes(alone)) as trainer:
         trainer.train()
     model = trainer.model
-    assert isinstance(model, TuckerModel)
+    assert isinstance(model, MultilinearModel)
     assert_close(batch_norms(model)[0].running_mean, model.relation.weight[0].detach(), rtol=0, atol=1e-5)
 
 
@@ -88,7 +88,7 @@ def test_the_query_for_a_relation_has_statistics_too_and_leaves_those_of_entitie
     kb = KnowledgeBase.from_facts({"train": facts})
     with trainer_of(kb, config(), sizes(kb)) as trainer:
         model = trainer.model
-        assert isinstance(model, TuckerModel)
+        assert isinstance(model, MultilinearModel)
         take_statistics(model, kb.split("train"), 0, torch.device("cpu"))
         norms = model.eval().norms["3"]
         entities = torch.tensor(kb.split("train")[3].entities)

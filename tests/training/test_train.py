@@ -18,7 +18,7 @@ import getd
 from getd.errors import ConfigError, FactError, NonFiniteScores, RunError, ShapeError
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.runs.folder import RunFolder
-from getd.training.loop import Epoch, Interrupted, Watch
+from getd.training.loop import Callbacks, Epoch, Interrupted
 from getd.training.regimes.base import shuffled_batches
 from getd.workflows.demo import sample_questions, train_demo
 
@@ -86,7 +86,11 @@ def test_a_training_that_was_stopped_anywhere_goes_on_bit_for_bit(
     while True:
         try:
             getd.train(
-                kb, out=tmp_path / "parts", config=config(**extra), resume=True, watch=Watch(should_stop=should_stop)
+                kb,
+                out=tmp_path / "parts",
+                config=config(**extra),
+                resume=True,
+                callbacks=Callbacks(should_stop=should_stop),
             )
             break
         except Interrupted:
@@ -203,7 +207,7 @@ def test_wrong_settings_are_refused_before_anything_is_written(kb: KnowledgeBase
 
 def test_epochs_are_told_as_they_come(kb: KnowledgeBase, tmp_path: Path) -> None:
     seen: list[Epoch] = []
-    getd.train(kb, out=tmp_path / "run", config=config(validate_every=2), watch=Watch(on_epoch=seen.append))
+    getd.train(kb, out=tmp_path / "run", config=config(validate_every=2), callbacks=Callbacks(on_epoch=seen.append))
     assert [epoch.epoch for epoch in seen] == [1, 2, 3, 4]
     assert [epoch.valid_mrr is None for epoch in seen] == [True, False, True, False]
     assert seen[0].facts == sum(len(facts) for facts in kb.split("train").values())

@@ -16,10 +16,10 @@ import getd
 from getd.errors import ConfigError, RunError
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.runs.folder import RunFolder
-from getd.training.loop import Interrupted, Watch
+from getd.training.loop import Callbacks, Interrupted
 from getd.training.start import full_config
 from getd.tuning.space import read_space
-from getd.tuning.study import Study, TuningWatch, is_gone, worker
+from getd.tuning.study import Study, TuningCallbacks, is_gone, worker
 from getd.tuning.study_page import write_page
 from getd.tuning.trial import Trial
 from getd.tuning.tune import Tuned, tune
@@ -108,9 +108,9 @@ def test_poor_trials_end_early(search: Callable[..., Tuned], tmp_path: Path, pru
 
 
 def test_an_interrupted_trial_is_tried_again(search: Callable[..., Tuned], tmp_path: Path) -> None:
-    stop = TuningWatch(training=lambda number, epochs: Watch(should_stop=lambda: number == 1))
+    stop = TuningCallbacks(training=lambda number, epochs: Callbacks(should_stop=lambda: number == 1))
     with pytest.raises(Interrupted, match="go on with the same command"):
-        search(3, watch=stop)
+        search(3, callbacks=stop)
     found = search(3)
     states = [trial.state for trial in found.study.trials()]
     assert states == ["complete", "lost", "complete", "complete"]
@@ -152,10 +152,10 @@ def test_a_trial_that_another_process_gave_up_is_tried_again(search: Callable[..
     """As after a long sleep of the machine: its worker goes on, and finds that it was thought dead."""
     begun = search(1, pruning="none").study
 
-    def watch(number: int, epochs: int) -> Watch:
-        return Watch(on_epoch=lambda epoch: begun._lose(number) if (number, epoch.epoch) == (1, 2) else None)
+    def callbacks(number: int, epochs: int) -> Callbacks:
+        return Callbacks(on_epoch=lambda epoch: begun._lose(number) if (number, epoch.epoch) == (1, 2) else None)
 
-    search(3, pruning="none", watch=TuningWatch(training=watch))
+    search(3, pruning="none", callbacks=TuningCallbacks(training=callbacks))
     trials = begun.trials()
     assert [trial.state for trial in trials] == ["complete", "lost", "complete", "complete"]
     assert trials[2].values == trials[1].values
@@ -257,9 +257,9 @@ def test_a_page_before_anything_has_finished(kb: KnowledgeBase, tmp_path: Path) 
 
 def test_a_page_of_nothing_but_a_lost_trial(search: Callable[..., Tuned], tmp_path: Path) -> None:
     epochs: list[int] = []
-    watch = Watch(on_epoch=lambda epoch: epochs.append(epoch.epoch), should_stop=lambda: len(epochs) == 2)
+    callbacks = Callbacks(on_epoch=lambda epoch: epochs.append(epoch.epoch), should_stop=lambda: len(epochs) == 2)
     with pytest.raises(Interrupted):
-        search(1, watch=TuningWatch(training=lambda number, epochs: watch))
+        search(1, callbacks=TuningCallbacks(training=lambda number, epochs: callbacks))
     study = Study(
         str(tmp_path / "study.db"),
         "demo-n-cp",
@@ -279,7 +279,7 @@ def test_trials_are_told_of_as_they_end(search: Callable[..., Tuned]) -> None:
         assert best is not None
         told.append((trial.number, best.number, finished))
 
-    found = search(3, watch=TuningWatch(on_trial))
+    found = search(3, callbacks=TuningCallbacks(on_trial))
     assert [(number, finished) for number, _, finished in told] == [(0, 1), (1, 2), (2, 3)]
     assert told[-1][1] == found.best.number
 

@@ -25,7 +25,7 @@ from annotated_types import Ge, Le
 from pydantic import Field, FiniteFloat, model_validator
 from torch import Tensor
 
-from getd.calibration.slot_fit import RoleFit
+from getd.calibration.slot_fit import SlotFit
 from getd.config import Settings
 from getd.evaluation.evaluate import sample_facts
 from getd.evaluation.protocol import known_for_choosing
@@ -137,7 +137,7 @@ def calibrate(
     """
     known, generator = known_for_choosing(kb), torch.Generator().manual_seed(seed)
     blocks = calibration_facts(model, kb, sample, seed)
-    roles = RoleFit(kb, [kb.split("train")])
+    roles = SlotFit(kb, [kb.split("train")])
     with scoring(model):
         temperature = _temperatures(model, blocks, known)
         evidence = {
@@ -297,7 +297,7 @@ def _evidence(
     model: ScoringModel,
     facts: Facts,
     known: KnownAnswers,
-    roles: RoleFit,
+    roles: SlotFit,
     temperature: float,
     generator: torch.Generator,
 ) -> Floats:

@@ -21,7 +21,7 @@ NEUTRAL = 0.1  # where nothing is known
 JOINED = 2**22  # pairs of roles of one entity that are held at a time
 
 
-class RoleFit:
+class SlotFit:
     """The roles of all entities in some facts; :meth:`of` says how well others, or these themselves, fit in."""
 
     def __init__(self, kb: KnowledgeBase, splits: Iterable[Blocks] | None = None) -> None:

@@ -28,8 +28,8 @@ from rich.table import Table
 from getd.visible import message_line, shorten, visible, visible_json
 
 if TYPE_CHECKING:
-    from getd.training.loop import Watch
-    from getd.tuning.study import TuningWatch
+    from getd.training.loop import Callbacks
+    from getd.tuning.study import TuningCallbacks
 
 
 _LONGEST = 1000  # characters in a cell
@@ -111,9 +111,9 @@ def counting_progress(what: str) -> Iterator[Callable[[int, int], None]]:
 
 
 @contextmanager
-def training_progress(quiet: bool, epochs: int) -> Iterator[Watch]:
+def training_progress(quiet: bool, epochs: int) -> Iterator[Callbacks]:
     """Epoch, loss, validation MRR, speed and time left: a live bar on a terminal, a line per epoch elsewhere."""
-    from getd.training.loop import Epoch, Watch
+    from getd.training.loop import Callbacks, Epoch
 
     is_live = sys.stderr.isatty() and not quiet
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
@@ -132,14 +132,14 @@ def training_progress(quiet: bool, epochs: int) -> Iterator[Watch]:
             if not quiet and not is_live:
                 print_message(f"epoch {epoch.epoch}{last}")
 
-        yield Watch(on_batch, on_epoch)
+        yield Callbacks(on_batch, on_epoch)
 
 
 @contextmanager
-def tuning_progress(quiet: bool, trials: int) -> Iterator[tuple[TuningWatch, Watch]]:
+def tuning_progress(quiet: bool, trials: int) -> Iterator[tuple[TuningCallbacks, Callbacks]]:
     """Trials, the best so far, and where the one under way is: live bars on a terminal, else a line per trial."""
-    from getd.training.loop import Epoch, Watch
-    from getd.tuning.study import TuningWatch
+    from getd.training.loop import Callbacks, Epoch
+    from getd.tuning.study import TuningCallbacks
     from getd.tuning.trial import Trial
 
     is_live = sys.stderr.isatty() and not quiet
@@ -148,7 +148,7 @@ def tuning_progress(quiet: bool, trials: int) -> Iterator[tuple[TuningWatch, Wat
         of_trials = bars.add_task(f"0 of {trials} trials", total=trials)
         of_epochs = bars.add_task("", total=None)
 
-        def training(what: str, epochs: int | None) -> Watch:
+        def training(what: str, epochs: int | None) -> Callbacks:
             last = ""
 
             def on_batch(epoch: int, done: int, total: int) -> None:
@@ -164,7 +164,7 @@ def tuning_progress(quiet: bool, trials: int) -> Iterator[tuple[TuningWatch, Wat
                 nonlocal last
                 last = "" if epoch.valid_mrr is None else f"  valid MRR {epoch.valid_mrr:.4f}"
 
-            return Watch(on_batch, on_epoch)
+            return Callbacks(on_batch, on_epoch)
 
         def on_trial(trial: Trial, best: Trial | None, finished: int) -> None:
             top = f"best {best.mrr:.4f} (trial {best.number})" if best else "none finished yet"
@@ -176,7 +176,7 @@ def tuning_progress(quiet: bool, trials: int) -> Iterator[tuple[TuningWatch, Wat
                 print_message(f"{line}, {finished} of {trials}")
 
         yield (
-            TuningWatch(on_trial, lambda number, epochs: training(f"trial {number}", epochs)),
+            TuningCallbacks(on_trial, lambda number, epochs: training(f"trial {number}", epochs)),
             training("training the best settings", None),
         )
 

@@ -13,7 +13,7 @@ from getd.errors import ConfigError, WriteError
 from getd.facts.encode import relations_of
 from getd.facts.split import SPLITS
 from getd.formats.detect import COMPRESSED, ending
-from getd.formats.write import SUFFIX, WRITE_FORMATS, WriteFormat, check_hyper, names_without_roles, write_labels
+from getd.formats.write import SUFFIX, WRITE_FORMATS, WriteFormat, check_hyper, names_without_roles, write_named
 from getd.io.atomic import atomic_path
 
 _FORM_OF: dict[str, WriteFormat] = {
@@ -85,7 +85,7 @@ def convert(
         files = {split: place if is_file else place / f"{split}{SUFFIX[form]}" for split in splits}
         for split, path in files.items():
             path.parent.mkdir(exist_ok=True)
-            write_labels(splits[split], path, form, tsv_names)
+            write_named(splits[split], path, form, tsv_names)
     lost = any(relation.has_named_roles for relation in relations) and form == "tsv"
     notices = (
         (*named.notices, "tsv has no place for roles; csv, parquet and jsonl keep them") if lost else named.notices

@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 
-from getd.facts.named import Labels, LabelsBuilder
+from getd.facts.named import NamedFacts, NamedFactsBuilder
 from getd.facts.relation import Roles
 
 ROLES: dict[str, Roles] = {
@@ -48,11 +48,11 @@ _SEASONS = tuple(f"{2014 + i}-{15 + i}" for i in range(8))
 _CLUBS_PER_LEAGUE, _STEPS, _STAY = 6, (1, 5), 2  # a player moves on by one step round the league every two seasons
 
 
-def demo_labels(seed: int = 0) -> Labels:
+def demo_labels(seed: int = 0) -> NamedFacts:
     """The facts of the demo in a random order, the same for the same seed."""
     rng = np.random.default_rng(seed)
     facts = list(_facts(rng))
-    builder = LabelsBuilder()
+    builder = NamedFactsBuilder()
     for row, place in enumerate(rng.permutation(len(facts)).tolist()):
         relation, *entities = facts[place]
         builder.add_row(ROLES[relation], (row, relation, entities, 0))

@@ -13,11 +13,11 @@ from getd.datasets.demo import demo_labels
 from getd.datasets.settings import DataSettings
 from getd.datasets.synthetic import SYNTHETIC, synthetic_facts
 from getd.errors import DataNotFound, FactError, nearest
-from getd.facts.knowledge_base import KnowledgeBase, split_notice, tuple_labels
-from getd.facts.named import Labels, concatenate
+from getd.facts.knowledge_base import KnowledgeBase, split_notice, tuples_to_named
+from getd.facts.named import NamedFacts, concatenate
 from getd.facts.role_order import RoleOrder
-from getd.facts.split import split_labels
-from getd.formats.detect import Format, detect_format, read_labels, stem
+from getd.facts.split import split_named
+from getd.formats.detect import Format, detect_format, read_named, stem
 from getd.formats.split_files import find_splits
 from getd.io.lines import Problems
 
@@ -25,18 +25,18 @@ Progress = Callable[[str, int, int | None], None]  # what is fetched, bytes so f
 
 
 @dataclass(frozen=True)
-class NamedFacts:
+class NamedSplits:
     """The facts of a data set as they stand there: names, order, duplicates and all."""
 
     name: str
-    splits: Mapping[str, Labels]  # under "" where the data has no splits
+    splits: Mapping[str, NamedFacts]  # under "" where the data has no splits
     notices: tuple[str, ...] = ()
 
-    def split(self, seed: int) -> NamedFacts:
+    def split(self, seed: int) -> NamedSplits:
         """The same with splits: its own, or 8:1:1 at random."""
         if "" not in self.splits:
             return self
-        return NamedFacts(self.name, split_labels(self.splits[""], seed), (*self.notices, split_notice(seed)))
+        return NamedSplits(self.name, split_named(self.splits[""], seed), (*self.notices, split_notice(seed)))
 
 
 def load(data: str | Path, *, progress: Progress | None = None, **settings: Any) -> KnowledgeBase:
@@ -56,7 +56,7 @@ def load(data: str | Path, *, progress: Progress | None = None, **settings: Any)
     return KnowledgeBase.from_labels(named.name, named.splits, named.notices)
 
 
-def read_data(data: str | Path, settings: DataSettings, progress: Progress | None = None) -> NamedFacts:
+def read_data(data: str | Path, settings: DataSettings, progress: Progress | None = None) -> NamedSplits:
     """Read the facts of a path or a named data set, keeping those of the chosen arities."""
     named = _generate(str(data), settings.seed) or _read_path(*_locate(data, progress), settings)
     splits = {split: _choose_arity(labels, settings) for split, labels in named.splits.items()}
@@ -67,7 +67,7 @@ def read_data(data: str | Path, settings: DataSettings, progress: Progress | Non
         wanted += [f"arity {settings.max_arity} or less"] if settings.max_arity else []
         found = ", ".join(map(str, arities))
         raise FactError(f"{named.name}: expected facts of {' and '.join(wanted)}, found arity {found}")
-    return NamedFacts(named.name, splits, named.notices)
+    return NamedSplits(named.name, splits, named.notices)
 
 
 def data_names() -> list[str]:
@@ -87,13 +87,15 @@ def list_datasets() -> list[dict[str, Any]]:
     return [{key: record.get(key) for key in keys} for record in [*built_in, *published]]
 
 
-def _generate(name: str, seed: int) -> NamedFacts | None:
+def _generate(name: str, seed: int) -> NamedSplits | None:
     if Path(name).exists():
         return None
     if name == "demo":
-        return NamedFacts(name, split_labels(demo_labels(seed), seed))
+        return NamedSplits(name, split_named(demo_labels(seed), seed))
     if name in SYNTHETIC:
-        return NamedFacts(name, {split: tuple_labels(facts) for split, facts in synthetic_facts(name, seed).items()})
+        return NamedSplits(
+            name, {split: tuples_to_named(facts) for split, facts in synthetic_facts(name, seed).items()}
+        )
     return None
 
 
@@ -120,7 +122,7 @@ def stem_name(path: Path) -> str:
     return resolved.name if resolved.is_dir() else resolved.name.split(".")[0] or resolved.name
 
 
-def _read_path(path: Path, name: str, notices: tuple[str, ...], settings: DataSettings) -> NamedFacts:
+def _read_path(path: Path, name: str, notices: tuple[str, ...], settings: DataSettings) -> NamedSplits:
     files, left_out = find_splits(path) if path.is_dir() else ({"": [path]}, [])
     if left_out:
         notices = (*notices, f"{path}: left out {', '.join(file.name for file in left_out)}")
@@ -133,13 +135,13 @@ def _read_path(path: Path, name: str, notices: tuple[str, ...], settings: DataSe
             is_the_split = path.is_dir() and split and len(paths) == 1 and file.parent == path
             own = name if is_the_split else stem(file)  # names the facts of a table without a relation column
             relation = settings.relation or own.encode(errors="replace").decode()
-            labels = read_labels(file, form, settings.escaped, relation, order)
+            labels = read_named(file, form, settings.escaped, relation, order)
             if settings.one_arity:
                 _check_arity(file, labels, settings.arity, ": row {}" if form == "parquet" else ":{}")
             parts.append(labels)
         splits[split] = concatenate(parts)
         notices = (*notices, *splits[split].notices)
-    return NamedFacts(name, splits, notices)
+    return NamedSplits(name, splits, notices)
 
 
 def _form(path: Path, first: Format | None) -> Format:
@@ -148,7 +150,7 @@ def _form(path: Path, first: Format | None) -> Format:
     return first if first and {form, first} == {"csv", "hyper-csv"} else form
 
 
-def _check_arity(path: Path, labels: Labels, arity: int | None, place: str) -> None:
+def _check_arity(path: Path, labels: NamedFacts, arity: int | None, place: str) -> None:
     first = labels.first()
     arity = arity or (first[0] if first else 0)
     problems = Problems(path, place)
@@ -159,7 +161,7 @@ def _check_arity(path: Path, labels: Labels, arity: int | None, place: str) -> N
     problems.check()
 
 
-def _choose_arity(labels: Labels, settings: DataSettings) -> Labels:
+def _choose_arity(labels: NamedFacts, settings: DataSettings) -> NamedFacts:
     def wanted(arity: int) -> bool:
         return settings.arity in (None, arity) and arity <= (settings.max_arity or arity)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.known_answers import KnownAnswers
-from getd.memory.memory import Remembering
+from getd.memory.memory import WithMemory
 from getd.models.base import ScoringModel
 from getd.models.ensemble import Ensemble
 
@@ -60,7 +60,7 @@ def protocol_of(
     memory: Choice | None = None,
 ) -> dict[str, Any]:
     """The protocol of an evaluation, ready for JSON; ``docs/evaluation.md`` says what each key means."""
-    bare = model.model if isinstance(model, Remembering) else model
+    bare = model.model if isinstance(model, WithMemory) else model
     return {
         "split": split,
         "trained_on": list(trained_on),
@@ -73,7 +73,7 @@ def protocol_of(
         "questions": measured.questions,
         "members": len(bare.members) if isinstance(bare, Ensemble) else 1,
         "epoch": None if epoch is None else {"chosen_on": epoch.split, **_ranked(epoch)},
-        "memory": _memory(model, trained_on, memory) if isinstance(model, Remembering) else None,
+        "memory": _memory(model, trained_on, memory) if isinstance(model, WithMemory) else None,
     }
 
 
@@ -100,7 +100,7 @@ def left_out(splits: Sequence[str]) -> str:
     return f"known answers of {_and(splits)} left out"
 
 
-def _memory(model: Remembering, trained_on: Sequence[str], choice: Choice | None) -> dict[str, Any]:
+def _memory(model: WithMemory, trained_on: Sequence[str], choice: Choice | None) -> dict[str, Any]:
     fitted = {} if choice is None else {"fitted_on": choice.split, **_ranked(choice)}
     return {"counts": list(trained_on), "weights": model.n_weights, **fitted}
 

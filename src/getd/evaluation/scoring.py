@@ -10,7 +10,7 @@ from torch import Tensor
 from getd.evaluation.ranks import is_dot_product
 from getd.facts.facts import Facts
 from getd.facts.known_answers import KnownAnswers
-from getd.io.deadline import check_time
+from getd.io.deadline import check_deadline
 from getd.models.base import ScoringModel
 
 ROOM = 2**22  # scores held at a time
@@ -52,7 +52,7 @@ def filtered_scores_of_positions(
 def _rows(n_facts: int, n_entities: int) -> Iterator[slice]:
     rows = max(1, min(MOST_ROWS, ROOM // n_entities))
     for start in range(0, n_facts, rows):
-        check_time()
+        check_deadline()
         yield slice(start, start + rows)
 
 

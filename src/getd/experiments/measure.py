@@ -19,17 +19,17 @@ from getd.experiments.rows import MEMBERS, Point, Row, find_row, points
 from getd.experiments.tables import measure_table
 from getd.facts.facts import join
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.memory.fit import choose_weights
-from getd.memory.memory import Memory, MemoryWeights, Remembering
+from getd.memory.fit import fit_weights
+from getd.memory.memory import Memory, MemoryWeights, WithMemory
 from getd.models.base import ScoringModel
 from getd.models.ensemble import Ensemble
 from getd.prediction.run import Run, open_run
 from getd.runs.folder import RunFolder
-from getd.training.loop import Watch
+from getd.training.loop import Callbacks
 from getd.training.start import train
 
 CURVES = {"epoch": "epoch", "train_loss": "loss", "test_loss": "valid_loss", "test_mrr": "valid_mrr"}
-Watching = Callable[[Point], AbstractContextManager[Watch]]  # how a training is shown, and stopped
+Watching = Callable[[Point], AbstractContextManager[Callbacks]]  # how a training is shown, and stopped
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Place:
 
 
 def reproduce(
-    row: Row, seeds: list[int], place: Place, watching: Watching = lambda point: nullcontext(Watch())
+    row: Row, seeds: list[int], place: Place, watching: Watching = lambda point: nullcontext(Callbacks())
 ) -> list[Path]:
     """Measure what is not measured yet; what was interrupted goes on."""
     written = []
@@ -89,8 +89,8 @@ def _train(point: Point, kb: KnowledgeBase, place: Place, watching: Watching, **
     folder, config = place.folder(point), _config(point, **training)
     if folder.exists() and folder.is_finished() and (folder.path / "report.json").exists():
         return open_run(folder.path)
-    with watching(point) as watch:
-        return train(kb, out=folder.path, config=config, resume=folder.exists(), watch=watch)
+    with watching(point) as callbacks:
+        return train(kb, out=folder.path, config=config, resume=folder.exists(), callbacks=callbacks)
 
 
 def _derived(row: Row, point: Point, place: Place, watching: Watching) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def _derived(row: Row, point: Point, place: Place, watching: Watching) -> dict[s
         )
     model: ScoringModel = models[0] if len(models) == 1 else Ensemble(models)
     if weights is not None:
-        model = Remembering(model, Memory.from_facts(kb.split("train"), kb.n_entities), weights)
+        model = WithMemory(model, Memory.from_facts(kb.split("train"), kb.n_entities), weights)
     fitted = Choice("valid", filter_splits(whole, "valid")) if weights is not None else None
     evaluation = evaluate(model, whole, trained_on=trained_on, epoch=runs[0].epoch_choice(), memory=fitted)
     found = describe_evaluation(runs[0].folder.read_config(), evaluation, time.perf_counter() - start)
@@ -123,12 +123,12 @@ def _derived(row: Row, point: Point, place: Place, watching: Watching) -> dict[s
 def _study(row: Row, point: Point, place: Place, watching: Watching) -> dict[str, Any]:
     """The trials of a study, and what they say."""
     try:
-        from getd.tuning.study import TuningWatch
+        from getd.tuning.study import TuningCallbacks
         from getd.tuning.tune import tune
     except ImportError:
         raise ConfigError("tuning needs Optuna: pip install 'getd[tune]'") from None
     folder, told = place.folder(point), row.study
-    with watching(point) as watch:
+    with watching(point) as callbacks:
         found = tune(
             load(point.config["data"]),
             study=folder.path.with_suffix(".db"),
@@ -136,8 +136,8 @@ def _study(row: Row, point: Point, place: Place, watching: Watching) -> dict[str
             space=told.space,
             config=_config(point),
             out=folder.path,
-            watch=TuningWatch(training=lambda number, epochs: watch),
-            retraining=watch,
+            callbacks=TuningCallbacks(training=lambda number, epochs: callbacks),
+            retraining=callbacks,
         )
     trials = found.study.trials()
     return {
@@ -158,7 +158,7 @@ def _study(row: Row, point: Point, place: Place, watching: Watching) -> dict[str
 def _memory_weights(models: list[ScoringModel], kb: KnowledgeBase) -> dict[str, MemoryWeights]:
     """Those that are best on validation, for the models that did not see it."""
     memory = Memory.from_facts(kb.split("train"), kb.n_entities)
-    return choose_weights(models[0] if len(models) == 1 else Ensemble(models), memory, kb)
+    return fit_weights(models[0] if len(models) == 1 else Ensemble(models), memory, kb)
 
 
 def _train_on_valid(

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import polars as pl
 
 from getd.errors import FactFileError
-from getd.facts.named import Codes, Ids, Labels, LabelsBuilder, new_block
+from getd.facts.named import Codes, Ids, NamedFacts, NamedFactsBuilder, new_block
 from getd.facts.relation import Roles, default_roles
 from getd.facts.role_order import RoleOrder
 from getd.io.lines import Problems
@@ -45,7 +45,7 @@ class Columns:
         return [self.header[int(place)] for place in places]
 
 
-def column_labels(table: Columns, relation: str, order: RoleOrder) -> Labels:
+def columns_to_named(table: Columns, relation: str, order: RoleOrder) -> NamedFacts:
     column, problems = table.column("relation"), table.problems
     order.check_relation_column(column is not None, str(problems.path))
     names = table.cells[column] if column else pl.Series([relation]).new_from_index(0, len(table.cells))
@@ -61,7 +61,7 @@ def column_labels(table: Columns, relation: str, order: RoleOrder) -> Labels:
         raise FactFileError(problems.path, [("", "expected columns with entities, found none")])
     facts = pl.DataFrame([table.rows.alias("line"), names.alias("relation")])
     entities = Columns(table.names(places), numbered(table.cells.select(places)), table.rows, problems)
-    builder = LabelsBuilder()
+    builder = NamedFactsBuilder()
     if is_positional:
         _add_positional(builder, facts, entities, table.cells[roles_column] if roles_column else None)
     else:
@@ -75,7 +75,7 @@ def column_labels(table: Columns, relation: str, order: RoleOrder) -> Labels:
 
 
 def _add_positional(
-    builder: LabelsBuilder, facts: pl.DataFrame, entities: Columns, signatures: pl.Series | None
+    builder: NamedFactsBuilder, facts: pl.DataFrame, entities: Columns, signatures: pl.Series | None
 ) -> None:
     """Facts whose columns are positions; their roles, where a column has them, are a JSON list."""
     problems, rows = entities.problems, entities.rows.to_numpy()
@@ -100,7 +100,7 @@ def _add_positional(
         builder.add_block(new_block(rows[chosen], relation[chosen], signature[chosen], codes[chosen, :n]))
 
 
-def _signatures(builder: LabelsBuilder, given: pl.DataFrame, rows: Ids, problems: Problems) -> Codes:
+def _signatures(builder: NamedFactsBuilder, given: pl.DataFrame, rows: Ids, problems: Problems) -> Codes:
     """The signature of each row from its arity and the text of its roles; a text that is none is a problem."""
     distinct = given.unique(maintain_order=True).with_row_index("number")
     which = given.join(distinct, on=["n", "text"], how="left", maintain_order="left")["number"].to_numpy()
@@ -131,7 +131,7 @@ def _parse_roles(text: str, arity: int) -> Roles | None:
 
 
 def _add_by_role(
-    builder: LabelsBuilder, facts: pl.DataFrame, entities: Columns, order: RoleOrder, every_role: bool
+    builder: NamedFactsBuilder, facts: pl.DataFrame, entities: Columns, order: RoleOrder, every_role: bool
 ) -> None:
     """A relation has the roles that any of its rows fills, or all of them."""
     problems, rows = entities.problems, entities.rows.to_numpy()
@@ -178,7 +178,7 @@ def _first_holes(holes: npt.NDArray[np.bool_]) -> tuple[list[int], list[int]]:
     return rows.tolist(), holes[rows].argmax(axis=1).tolist()
 
 
-def _codes(builder: LabelsBuilder, cells: pl.DataFrame) -> tuple[Codes, int]:
+def _codes(builder: NamedFactsBuilder, cells: pl.DataFrame) -> tuple[Codes, int]:
     """The numbers of the names in all cells, and the number of the empty text."""
     return builder.entity_table(cells.get_columns()), int(builder.entity_codes(pl.Series([""]))[0])
 

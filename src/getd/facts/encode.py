@@ -1,4 +1,4 @@
-"""Labels to integers."""
+"""NamedFacts to integers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from getd.facts.facts import Blocks, Facts
-from getd.facts.named import Block, Labels
+from getd.facts.named import Block, NamedFacts
 from getd.facts.relation import Relation
 from getd.facts.row_index import RowIndex, may_repeat
 from getd.facts.vocabulary import Vocabulary
@@ -31,7 +31,7 @@ class Duplicates:
         return self.repeated + self.reordered
 
 
-def relations_of(parts: Iterable[Labels]) -> set[Relation]:
+def relations_of(parts: Iterable[NamedFacts]) -> set[Relation]:
     """Every relation, name and roles, of some facts."""
     relations: set[Relation] = set()
     for labels in parts:
@@ -40,7 +40,7 @@ def relations_of(parts: Iterable[Labels]) -> set[Relation]:
     return relations
 
 
-def block_relations(labels: Labels, block: Block) -> tuple[list[Relation], Ids]:
+def block_relations(labels: NamedFacts, block: Block) -> tuple[list[Relation], Ids]:
     """The distinct relations of a block, and which of them each fact has."""
     n_signatures = len(labels.signatures)
     pairs, inverse = distinct(block.relation.astype(np.int64) * n_signatures + block.signature)
@@ -68,7 +68,7 @@ class EntityNames:
     names: pl.Series
 
     @classmethod
-    def of(cls, labels: Labels) -> EntityNames:
+    def of(cls, labels: NamedFacts) -> EntityNames:
         used = np.zeros(len(labels.entities), dtype=bool)
         for block in labels.blocks.values():
             used[block.entities] = True
@@ -77,7 +77,7 @@ class EntityNames:
 
 
 def encode_blocks(
-    labels: Labels, names: EntityNames, entities: Vocabulary, relations: Mapping[Relation, int]
+    labels: NamedFacts, names: EntityNames, entities: Vocabulary, relations: Mapping[Relation, int]
 ) -> Iterator[tuple[Block, Facts]]:
     """Each block of named facts with its integers."""
     table = np.zeros(len(labels.entities), dtype=np.int64)
@@ -89,7 +89,7 @@ def encode_blocks(
 
 
 def encode(
-    labels: Labels, names: EntityNames, entities: Vocabulary, relations: Mapping[Relation, int]
+    labels: NamedFacts, names: EntityNames, entities: Vocabulary, relations: Mapping[Relation, int]
 ) -> tuple[Blocks, Duplicates]:
     """The facts of a split without duplicates, a block per arity in the order of their rows, and the duplicates."""
     blocks, repeated, reordered = {}, 0, 0

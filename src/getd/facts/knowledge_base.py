@@ -14,14 +14,14 @@ import polars as pl
 from getd.errors import FactError, nearest
 from getd.facts.encode import Duplicates, EntityNames, encode, relations_of
 from getd.facts.facts import Blocks, Facts
+from getd.facts.frames import frame_to_named
 from getd.facts.known_answers import KnownAnswers
-from getd.facts.named import Labels, LabelsBuilder
+from getd.facts.named import NamedFacts, NamedFactsBuilder
 from getd.facts.relation import Relation, default_roles, relation_labels
 from getd.facts.role_order import RoleOrder
 from getd.facts.row_index import RowIndex
-from getd.facts.split import SPLITS, split_labels
+from getd.facts.split import SPLITS, split_named
 from getd.facts.vocabulary import Vocabulary
-from getd.formats.tables import frame_labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ class KnowledgeBase:
     notices: tuple[str, ...] = ()  # what a user should be told about the data
 
     @classmethod
-    def from_labels(cls, name: str, splits: Mapping[str, Labels], notices: Sequence[str] = ()) -> KnowledgeBase:
+    def from_labels(cls, name: str, splits: Mapping[str, NamedFacts], notices: Sequence[str] = ()) -> KnowledgeBase:
         """Encode named facts: every name gets its number, facts that stand twice in a split are dropped and counted."""
         splits = {split: labels for split, labels in splits.items() if len(labels)}
         if not splits:
@@ -71,7 +71,7 @@ class KnowledgeBase:
         cls, facts: Iterable[Sequence[Any]] | Mapping[str, Iterable[Sequence[Any]]], name: str = "facts", seed: int = 0
     ) -> KnowledgeBase:
         """From tuples ``(relation, entity, …)``: a list, split 8:1:1, or one list for each of train, valid, test."""
-        return cls._from_parts(facts, lambda part, _: tuple_labels(part), name, seed)
+        return cls._from_parts(facts, lambda part, _: tuples_to_named(part), name, seed)
 
     @classmethod
     def from_dataframe(cls, frame: Any, relation: str = "facts", name: str = "frame", seed: int = 0) -> KnowledgeBase:
@@ -81,12 +81,12 @@ class KnowledgeBase:
         names them.
         """
         order = RoleOrder()
-        return cls._from_parts(frame, lambda table, part: frame_labels(table, part, relation, order), name, seed)
+        return cls._from_parts(frame, lambda table, part: frame_to_named(table, part, relation, order), name, seed)
 
     @classmethod
     def _from_parts(cls, given: Any, read: Any, name: str, seed: int) -> KnowledgeBase:
         if not isinstance(given, Mapping):
-            return cls.from_labels(name, split_labels(read(given, "the table"), seed), [split_notice(seed)])
+            return cls.from_labels(name, split_named(read(given, "the table"), seed), [split_notice(seed)])
         for split in given:
             if split not in SPLITS:
                 raise FactError(
@@ -143,9 +143,9 @@ class KnowledgeBase:
         return list(zip(*columns, strict=True))
 
 
-def tuple_labels(facts: Iterable[Sequence[Any]]) -> Labels:
-    """Labels from tuples ``(relation, entity, …)``; numbers are written as text."""
-    builder = LabelsBuilder()
+def tuples_to_named(facts: Iterable[Sequence[Any]]) -> NamedFacts:
+    """NamedFacts from tuples ``(relation, entity, …)``; numbers are written as text."""
+    builder = NamedFactsBuilder()
     for row, fact in enumerate(facts):
         if isinstance(fact, str) or not isinstance(fact, Sequence) or len(fact) < 2:
             raise FactError(f"fact {row}: expected a relation and at least one entity, found {fact!r}")

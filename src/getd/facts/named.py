@@ -47,7 +47,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Labels:
+class NamedFacts:
     """Facts with their names. The names may be more than the facts hold."""
 
     blocks: Mapping[int, Block]  # by arity
@@ -59,7 +59,7 @@ class Labels:
     def __len__(self) -> int:
         return sum(len(block) for block in self.blocks.values())
 
-    def with_blocks(self, blocks: Mapping[int, Block]) -> Labels:
+    def with_blocks(self, blocks: Mapping[int, Block]) -> NamedFacts:
         """The same names with these facts."""
         return replace(self, blocks=MappingProxyType(dict(blocks)))
 
@@ -95,11 +95,11 @@ def new_block(row: Ids, relation: Codes, signature: Codes, entities: Codes) -> B
     return Block(row, relation, signature, entities, np.zeros(len(row), dtype=np.int64))
 
 
-def concatenate(parts: Sequence[Labels]) -> Labels:
+def concatenate(parts: Sequence[NamedFacts]) -> NamedFacts:
     """The facts of several files, one file after the other."""
     if len(parts) == 1:
         return parts[0]
-    builder, first_row = LabelsBuilder(), 0
+    builder, first_row = NamedFactsBuilder(), 0
     for part in parts:
         relations, entities = builder.relation_codes(part.relations), builder.entity_codes(part.entities)
         signatures = np.array([builder.signature(roles) for roles in part.signatures], dtype=np.uint32)
@@ -117,7 +117,7 @@ def concatenate(parts: Sequence[Labels]) -> Labels:
     return replace(builder.build(), notices=tuple(notice for part in parts for notice in part.notices))
 
 
-class LabelsBuilder:
+class NamedFactsBuilder:
     """Gathers facts piece by piece; names are numbered at once, so memory holds each name one time."""
 
     def __init__(self) -> None:
@@ -176,7 +176,7 @@ class LabelsBuilder:
         if self._n_pending >= BATCH:
             self._flush()
 
-    def build(self) -> Labels:
+    def build(self) -> NamedFacts:
         """What was gathered, each block in the order of its rows."""
         self._flush()
         blocks = {arity: _joined(parts) for arity, parts in self._parts.items()}
@@ -187,7 +187,7 @@ class LabelsBuilder:
             arity: replace(block, relation=relation_of(block.relation), entities=entity_of(block.entities))
             for arity, block in blocks.items()
         }
-        return Labels(MappingProxyType(renumbered), tuple(self._signatures), relations, entities)
+        return NamedFacts(MappingProxyType(renumbered), tuple(self._signatures), relations, entities)
 
     def _flush(self) -> None:
         for arity, pending in self._pending.items():

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from getd.facts.encode import EntityNames, encode_blocks, relations_of
-from getd.facts.named import Labels
+from getd.facts.named import NamedFacts
 from getd.facts.row_index import RowIndex
 from getd.facts.vocabulary import Vocabulary
 
@@ -17,7 +17,7 @@ Ids = npt.NDArray[np.int64]
 SPLITS = ("train", "valid", "test")
 
 
-def split_labels(labels: Labels, seed: int) -> dict[str, Labels]:
+def split_named(labels: NamedFacts, seed: int) -> dict[str, NamedFacts]:
     """Facts 8:1:1 into train, valid and test, at random by ``seed``; copies of a fact go together.
 
     Every entity and relation of valid and test is in train too, where that can be (:func:`split_rows`).
@@ -44,7 +44,7 @@ def split_labels(labels: Labels, seed: int) -> dict[str, Labels]:
     return splits
 
 
-def _distinct_facts(labels: Labels) -> tuple[list[tuple[Ids, Ids]], list[Ids], int]:
+def _distinct_facts(labels: NamedFacts) -> tuple[list[tuple[Ids, Ids]], list[Ids], int]:
     """For each block its distinct facts, as symbols, with their signatures, and which of them each row is.
 
     Symbols are entities and relations, numbered apart; the last value is how many there are.

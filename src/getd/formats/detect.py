@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from getd.errors import FactFileError
-from getd.facts.named import Labels
+from getd.facts.named import NamedFacts
 from getd.facts.role_order import RoleOrder
 from getd.formats.hyper_relational import read_hyper_csv
 from getd.formats.json_lines import looks_like_wikipeople, read_jsonl, read_wikipeople
@@ -48,13 +48,13 @@ def stem(path: Path) -> str:
     return name
 
 
-def read_labels(
+def read_named(
     path: Path,
     form: Format | None = None,
     escaped: bool = False,
     relation: str | None = None,
     order: RoleOrder | None = None,
-) -> Labels:
+) -> NamedFacts:
     """Read one file of facts.
 
     Parameters

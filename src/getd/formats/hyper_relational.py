@@ -11,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
-from getd.facts.named import Labels, LabelsBuilder
+from getd.facts.named import NamedFacts, NamedFactsBuilder
 from getd.facts.relation import Roles
 from getd.formats.plain_text import read_csv_rows, report_empty, with_lines
 from getd.io.lines import Problems
@@ -24,7 +24,7 @@ class HyperBuilder:
     """Gathers hyper-relational facts as n-ary ones."""
 
     def __init__(self) -> None:
-        self._builder = LabelsBuilder()
+        self._builder = NamedFactsBuilder()
         self._arrangements: dict[tuple[int, ...], int] = {}
 
     def add_triples(self, triples: pl.DataFrame) -> None:
@@ -43,11 +43,11 @@ class HyperBuilder:
             roles, (line, relation, [subject, other, *(qualifiers[i][1] for i in order)], arrangement)
         )
 
-    def build(self) -> Labels:
+    def build(self) -> NamedFacts:
         return self._builder.build()
 
 
-def read_hyper_csv(path: Path) -> Labels:
+def read_hyper_csv(path: Path) -> NamedFacts:
     """Facts from rows ``subject,relation,object,qualifier,value,…`` without a header, any number of pairs."""
     builder, problems = HyperBuilder(), Problems(path)
     for lines, fields in read_csv_rows(path, ",", problems):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from getd.facts.named import Labels, LabelsBuilder
+from getd.facts.named import NamedFacts, NamedFactsBuilder
 from getd.facts.relation import default_roles
 from getd.facts.role_order import RoleOrder
 from getd.formats.hyper_relational import HyperBuilder
@@ -18,12 +18,12 @@ _SHAPE = '{"relation": name, "entities": [name, …] or {role: name, …}}'
 _WIKIPEOPLE = '{"P_h": subject, "P_t": object, "N": arity, qualifier: [value, …], …}'
 
 
-def read_jsonl(path: Path, order: RoleOrder) -> Labels:
+def read_jsonl(path: Path, order: RoleOrder) -> NamedFacts:
     """One JSON object a line. Entities in a list have positions, in an object roles; a role may hold a list of names.
 
     The roles of a relation stand in the order of its first fact. Numbers are read as text.
     """
-    builder, problems = LabelsBuilder(), Problems(path)
+    builder, problems = NamedFactsBuilder(), Problems(path)
 
     def add(line: int, record: dict[str, Any]) -> None:
         if set(record) not in _KEYS:
@@ -52,7 +52,7 @@ def read_jsonl(path: Path, order: RoleOrder) -> Labels:
     return builder.build()
 
 
-def read_wikipeople(path: Path) -> Labels:
+def read_wikipeople(path: Path) -> NamedFacts:
     """The JSON lines of WikiPeople: ``P_h``, ``P_t`` are subject and object of property P, other keys qualifiers."""
     builder, problems = HyperBuilder(), Problems(path)
 

@@ -19,20 +19,20 @@ import numpy.typing as npt
 import polars as pl
 
 from getd.facts.escape import unescape_expr, wrong_escape
-from getd.facts.named import BATCH, Labels, LabelsBuilder
+from getd.facts.named import BATCH, NamedFacts, NamedFactsBuilder
 from getd.facts.relation import default_roles
 from getd.io.lines import BOM, MAX_LINE, Piece, Problems, read_pieces
 
 Lines = npt.NDArray[np.int64]
 
 
-def read_text(path: Path, escaped: bool = False) -> Labels:
+def read_text(path: Path, escaped: bool = False) -> NamedFacts:
     """Facts from lines ``relation entity …``: a line that holds a tab is split at tabs, any other at runs of spaces.
 
     Blank lines are passed over, a carriage return before the line end is dropped. With ``escaped``, names are read as
-    :func:`getd.formats.write.write_labels` writes them (``\\t`` is a tab); without, every character stands for itself.
+    :func:`getd.formats.write.write_named` writes them (``\\t`` is a tab); without, every character stands for itself.
     """
-    builder, problems = LabelsBuilder(), Problems(path)
+    builder, problems = NamedFactsBuilder(), Problems(path)
     for piece in read_pieces(path):
         for lines, fields in _text_fields(piece):
             if fields.width == 1:

@@ -15,7 +15,7 @@ import polars as pl
 from getd.errors import WriteError
 from getd.facts.encode import block_relations, distinct
 from getd.facts.escape import escape, escape_expr
-from getd.facts.named import Block, Codes, Ids, Labels
+from getd.facts.named import Block, Codes, Ids, NamedFacts
 from getd.facts.relation import Relation, Roles, default_roles, relation_labels
 from getd.facts.vocabulary import write_lines
 
@@ -24,7 +24,7 @@ WRITE_FORMATS: tuple[WriteFormat, ...] = get_args(WriteFormat)
 SUFFIX = {"tsv": ".tsv", "csv": ".csv", "parquet": ".parquet", "jsonl": ".jsonl", "hyper-csv": ".csv"}
 
 
-def write_labels(labels: Labels, path: Path, form: WriteFormat, tsv_names: Mapping[Relation, str]) -> None:
+def write_named(labels: NamedFacts, path: Path, form: WriteFormat, tsv_names: Mapping[Relation, str]) -> None:
     """Write facts to a file; ``tsv_names`` comes from :func:`names_without_roles`. What fails is an ``OSError``."""
     try:
         _write(labels, path, form, tsv_names)
@@ -32,7 +32,7 @@ def write_labels(labels: Labels, path: Path, form: WriteFormat, tsv_names: Mappi
         raise OSError(str(error).split("\n")[0].rsplit("error: ", 1)[-1]) from None
 
 
-def _write(labels: Labels, path: Path, form: WriteFormat, tsv_names: Mapping[Relation, str]) -> None:
+def _write(labels: NamedFacts, path: Path, form: WriteFormat, tsv_names: Mapping[Relation, str]) -> None:
     if form == "tsv":
         write_lines(path, _in_order(labels, lambda labels, arity: _tsv_lines(labels, arity, tsv_names)))
     elif form == "jsonl":
@@ -61,7 +61,7 @@ def names_without_roles(relations: Iterable[Relation]) -> dict[Relation, str]:
     return names
 
 
-def _in_order(labels: Labels, lines: Callable[[Labels, int], pl.Series]) -> pl.Series:
+def _in_order(labels: NamedFacts, lines: Callable[[NamedFacts, int], pl.Series]) -> pl.Series:
     parts = [
         pl.DataFrame([pl.Series("row", block.row), lines(labels, arity).alias("line")])
         for arity, block in labels.blocks.items()
@@ -94,7 +94,7 @@ class _Texts:
         return pl.concat(self._parts).gather(table.ravel()).reshape(table.shape).arr.join(separator)
 
 
-def _tsv_lines(labels: Labels, arity: int, tsv_names: Mapping[Relation, str]) -> pl.Series:
+def _tsv_lines(labels: NamedFacts, arity: int, tsv_names: Mapping[Relation, str]) -> pl.Series:
     block = labels.blocks[arity]
     relations, which = block_relations(labels, block)
     texts = _Texts()
@@ -107,7 +107,7 @@ def _escaped(names: pl.Series) -> pl.Series:
     return names.to_frame("name").select(escape_expr(pl.col("name"))).to_series()
 
 
-def _json_lines(labels: Labels, arity: int) -> pl.Series:
+def _json_lines(labels: NamedFacts, arity: int) -> pl.Series:
     """``{"relation": …, "entities": …}``: what stands around the names depends on the roles alone."""
     block = labels.blocks[arity]
     signatures, which = np.unique(block.signature, return_inverse=True)
@@ -166,7 +166,7 @@ def check_hyper(relations: Iterable[Relation]) -> None:
             raise WriteError(f"{told}; choose another form")
 
 
-def _hyper_lines(labels: Labels, arity: int) -> pl.Series:
+def _hyper_lines(labels: NamedFacts, arity: int) -> pl.Series:
     if arity < 2:
         raise WriteError("hyper-csv needs a subject and an object, found facts with one entity")
     block = labels.blocks[arity]
@@ -189,7 +189,7 @@ def _quoted(texts: pl.Series) -> pl.Series:
     return texts.to_frame("text").select(quote).to_series()
 
 
-def _table(labels: Labels) -> pl.DataFrame:
+def _table(labels: NamedFacts) -> pl.DataFrame:
     """Columns relation, e1 … en, and roles, where any relation names them."""
     blocks = labels.blocks.values()
     order = np.argsort(np.concatenate([block.row for block in blocks]), kind="stable")

@@ -91,7 +91,7 @@ def _step(distance: Tensor) -> Tensor:
     return (distance > 0).double() + 0.5 * (distance == 0).double()
 
 
-def choose_weights(
+def fit_weights(
     model: ScoringModel, memory: Memory, kb: KnowledgeBase, sample: int | None = None, seed: int = 0
 ) -> dict[str, MemoryWeights]:
     """The weights for each arity and position, ``"4-0"``.

@@ -118,7 +118,7 @@ class Memory(nn.Module):
         return keys
 
 
-class Remembering(ScoringModel):
+class WithMemory(ScoringModel):
     """A trained model with a memory beside it; weights are by arity and position, ``"4-0"``."""
 
     def __init__(self, model: ScoringModel, memory: Memory, weights: Mapping[str, MemoryWeights]) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from getd.models.multilinear import TuckerModel
+from getd.models.multilinear import MultilinearModel
 from getd.models.norms import NormKind
 from getd.models.settings import TensorModelSettings
 
@@ -29,7 +29,7 @@ class ComplExSettings(TensorModelSettings):
     norm: NormKind = "none"  # as published
 
 
-class ComplEx(TuckerModel):
+class ComplEx(MultilinearModel):
     """The real part of a sum of products of complex embeddings; facts of two entities, relations with a direction."""
 
     binary_only = True

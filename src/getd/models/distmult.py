@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from getd.algebra.cp import cp_environments
-from getd.models.multilinear import TuckerModel
+from getd.models.multilinear import MultilinearModel
 from getd.models.norms import NormKind
 from getd.models.settings import TensorModelSettings
 
@@ -24,7 +24,7 @@ class DistMultSettings(TensorModelSettings):
     norm: NormKind = "none"  # as published
 
 
-class DistMult(TuckerModel):
+class DistMult(MultilinearModel):
     """The sum of products of embeddings, one entity table for all positions; blind to their order."""
 
     parameters_formula = "|E|d + |R|d"

@@ -19,17 +19,17 @@ from torch import Tensor, nn
 from getd.algebra.reshape import check_reshape, reshaped_environments
 from getd.algebra.ring import expand_ranks
 from getd.errors import ShapeError
-from getd.models.multilinear import TuckerModel, TuckerSettings
+from getd.models.multilinear import MultilinearModel, MultilinearSettings
 
 
-class GETDSettings(TuckerSettings):
+class GETDSettings(MultilinearSettings):
     """Settings of ``[model]`` with ``name = "getd"``."""
 
     ring_shape: tuple[PositiveInt, ...] | None = None  # sizes of the ring's cores; None: one core per mode
     ring_ranks: PositiveInt | tuple[PositiveInt, ...] = 40  # of all bonds, or of each
 
 
-class GETD(TuckerModel):
+class GETD(MultilinearModel):
     """Tucker scoring with a tensor-ring core; one ring per arity, one entity table for all."""
 
     parameters_formula = "|E|d + |R|d_r + the cores' R_i n_i R_i+1"

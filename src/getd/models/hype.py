@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from getd.algebra.cp import cp_environments
 from getd.errors import ShapeError
-from getd.models.multilinear import TuckerModel
+from getd.models.multilinear import MultilinearModel
 from getd.models.settings import TensorModelSettings
 
 
@@ -30,7 +30,7 @@ class HypESettings(TensorModelSettings):
     stride: PositiveInt = 2
 
 
-class HypE(TuckerModel):
+class HypE(MultilinearModel):
     """The sum of products of embeddings, each position seeing its entity through convolution filters of its own."""
 
     parameters_formula = "|E|d + |R|d + n f w + f ((d - w) / s + 1) d"

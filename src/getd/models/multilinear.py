@@ -20,14 +20,14 @@ from getd.models.layers import Norms, dropped, embedding, norms_by_arity
 from getd.models.settings import Dropout, TensorModelSettings
 
 
-class TuckerSettings(TensorModelSettings):
+class MultilinearSettings(TensorModelSettings):
     """Settings of ``[model]`` for models with a core."""
 
     relation_dim: PositiveInt | None = None  # None: as entity_dim
     core_dropout: Dropout = 0.0  # on the numbers of the core, or of the ring's cores
 
 
-class TuckerModel(DotProductModel):
+class MultilinearModel(DotProductModel):
     """One entity table and one relation table for all arities; a core for each arity comes with the model."""
 
     def __init__(

@@ -17,19 +17,19 @@ from torch import Tensor, nn
 
 from getd.algebra.tucker import tucker_environments
 from getd.errors import ShapeError
-from getd.models.multilinear import TuckerModel, TuckerSettings
+from getd.models.multilinear import MultilinearModel, MultilinearSettings
 
 MAX_CORE = 2**28  # numbers; a larger core is a mistake
 USUAL_DIM, USUAL_CORE = 25, 2**24
 
 
-class NTuckERSettings(TuckerSettings):
+class NTuckERSettings(MultilinearSettings):
     """Settings of ``[model]`` with ``name = "n-tucker"``."""
 
     entity_dim: PositiveInt | None = None  # type: ignore[assignment]  # None: 25, less where the core would be too large
 
 
-class NTuckER(TuckerModel):
+class NTuckER(MultilinearModel):
     """Tucker scoring with one dense core per arity, one entity table for all."""
 
     parameters_formula = "|E|d + |R|d_r + d_r d^n"

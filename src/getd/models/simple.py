@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from getd.algebra.cp import cp_environments
-from getd.models.multilinear import TuckerModel
+from getd.models.multilinear import MultilinearModel
 from getd.models.norms import NormKind
 from getd.models.settings import TensorModelSettings
 
@@ -26,7 +26,7 @@ class SimplESettings(TensorModelSettings):
     norm: NormKind = "none"  # as published
 
 
-class SimplE(TuckerModel):
+class SimplE(MultilinearModel):
     """The sum of products of embeddings, each position reading its entity's vector shifted by a part of its length."""
 
     parameters_formula = "|E|d + |R|d"

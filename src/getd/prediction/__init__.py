@@ -1,1 +1,1 @@
-"""Labels in, ranked labels out, known answers marked, probabilities."""
+"""NamedFacts in, ranked labels out, known answers marked, probabilities."""

@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 
 from getd.calibration.calibrate import Calibration, log_probabilities
-from getd.calibration.slot_fit import RoleFit
+from getd.calibration.slot_fit import SlotFit
 from getd.evaluation.rank_scores import Floats, check_finite
 from getd.evaluation.ranks import scoring
 from getd.facts.facts import Facts, Ids
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.known_answers import KnownAnswers
-from getd.io.deadline import check_time
+from getd.io.deadline import check_deadline
 from getd.models.base import ScoringModel
 from getd.prediction.question import Question
 
@@ -49,7 +49,7 @@ class Answerer:
     kb: KnowledgeBase
     known: KnownAnswers
     calibration: Calibration
-    roles: RoleFit
+    roles: SlotFit
 
     def answer(
         self, questions: Sequence[Question], top: int, include_known: bool = False, confidence: bool = True
@@ -63,7 +63,7 @@ class Answerer:
             for (_, position), numbers in groups.items():
                 rows = max(1, ROOM // (self.kb.n_relations if position is None else self.kb.n_entities))
                 for start in range(0, len(numbers), rows):
-                    check_time()
+                    check_deadline()
                     some = numbers[start : start + rows]
                     facts = _stack([questions[number].fact for number in some])
                     answers = self._answer(facts, position, top, include_known, confidence)

@@ -14,7 +14,7 @@ import numpy as np
 
 from getd.evaluation.rank_scores import Floats
 from getd.facts.facts import Facts, Ids
-from getd.io.deadline import check_time
+from getd.io.deadline import check_deadline
 from getd.prediction.answer import ROOM, Answer, Answerer, best_columns, is_known
 from getd.prediction.question import Question
 
@@ -112,7 +112,7 @@ def _neighbours(answerer: Answerer, question: Question, fillings: Ids, place: in
     position, found = question.open[place], []
     at_once = max(1, ROOM // answerer.kb.n_entities)
     for start in range(0, len(fillings), at_once):
-        check_time()
+        check_deadline()
         some = fillings[start : start + at_once]
         scores = answerer.ranked_scores(_filled(question.fact, question.open, some), position)
         rows, columns = best_columns(scores, EACH)

@@ -24,7 +24,7 @@ ENDINGS = (".tsv", ".txt", ".jsonl", ".parquet")
 
 
 @dataclass(frozen=True)
-class Completing:
+class CompletionRequest:
     """What is asked for; a file that was begun goes on only with the same."""
 
     run: str  # what tells it from every other run: :meth:`Run.fingerprint`
@@ -62,7 +62,7 @@ class _Best:
 
 def complete(
     answerer: Answerer,
-    asked: Completing,
+    asked: CompletionRequest,
     out: Path,
     progress: Callable[[int, int], None] = lambda done, total: None,
     overwrite: bool = False,
@@ -112,7 +112,7 @@ def _questions(answerer: Answerer, relation: int, arity: int) -> list[Facts]:
     return found
 
 
-def _ask(answerer: Answerer, facts: Facts, position: int, asked: Completing, best: _Best) -> None:
+def _ask(answerer: Answerer, facts: Facts, position: int, asked: CompletionRequest, best: _Best) -> None:
     ranked = answerer.ranked_scores(facts, position)
     rows, columns = best_columns(ranked, TRIED)
     entities = facts.entities[rows.numpy()].copy()
@@ -125,7 +125,7 @@ def _ask(answerer: Answerer, facts: Facts, position: int, asked: Completing, bes
     best.add(made.take(kept), found.plausibility[kept].tolist(), confidence[kept].tolist(), asked.top)
 
 
-def _resume(partial: Path, asked: Completing, arity: int) -> tuple[int, _Best]:
+def _resume(partial: Path, asked: CompletionRequest, arity: int) -> tuple[int, _Best]:
     empty = _Best(np.zeros((0, arity), dtype=np.int64), [], [])
     if not partial.exists():
         return 0, empty
@@ -141,14 +141,14 @@ def _resume(partial: Path, asked: Completing, arity: int) -> tuple[int, _Best]:
     return found
 
 
-def _save(partial: Path, asked: Completing, done: int, best: _Best) -> None:
+def _save(partial: Path, asked: CompletionRequest, done: int, best: _Best) -> None:
     state = {"asked": asked.as_dict(), "done": done, "entities": best.entities.tolist()}
     state |= {"plausibility": best.plausibility, "confidence": best.confidence}
     with atomic_path(partial) as temporary:
         temporary.write_text(json.dumps(state), encoding="utf-8")
 
 
-def _write(answerer: Answerer, asked: Completing, best: _Best, out: Path) -> None:
+def _write(answerer: Answerer, asked: CompletionRequest, best: _Best, out: Path) -> None:
     kb = answerer.kb
     roles = kb.signatures[asked.relation].roles
     names = [kb.entities.decode(column) for column in best.entities.T] or [[] for _ in roles]

@@ -25,7 +25,7 @@ from torch import Tensor
 from getd.evaluation.rank_scores import Floats
 from getd.facts.facts import Facts, Ids
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.io.deadline import check_time
+from getd.io.deadline import check_deadline
 from getd.models.base import DotProductModel, ScoringModel
 
 MOST_FACTS = 2000  # of one arity, that are weighed: those that share most
@@ -49,7 +49,7 @@ class Why:
     similar: tuple[str, ...]  # the entities that the model holds most alike to the answer
 
 
-class Reasons:
+class Explainer:
     """Finds the reasons of answers; made once for a run, as it keeps a copy of the model in double precision."""
 
     def __init__(self, model: ScoringModel, kb: KnowledgeBase) -> None:
@@ -119,7 +119,7 @@ class Reasons:
         """The log-probabilities of facts, all positions together."""
         at_once, found = max(1, ROOM // self._kb.n_entities), []
         for some in zip(torch.split(relation, at_once), torch.split(entities, at_once), strict=True):
-            check_time()
+            check_deadline()
             parts = [self._log_probability(*some, position) for position in range(entities.shape[1])]
             found.append(torch.stack(parts).sum(dim=0))
         return torch.cat(found)

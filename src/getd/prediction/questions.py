@@ -12,7 +12,7 @@ from getd.errors import FactError
 from getd.facts.facts import Facts, join
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.relation import default_roles
-from getd.formats.detect import Format, read_labels
+from getd.formats.detect import Format, read_named
 from getd.io.lines import Problems
 from getd.prediction.question import OPEN, Names, Question, parse_fact, parse_names, parse_question
 
@@ -47,7 +47,7 @@ def read_named_facts(path: Path, kb: KnowledgeBase, form: Format | None = None) 
 
 def _read(path: Path, form: Format | None, parse: Callable[[str, Names], T]) -> list[tuple[int, T]]:
     problems, found = Problems(path), []
-    for row, roles, (relation, *names) in read_labels(path, form).facts():
+    for row, roles, (relation, *names) in read_named(path, form).facts():
         unnamed = roles == default_roles(len(roles))
         try:
             found.append((row, parse(relation, names if unnamed else _by_role(roles, names))))

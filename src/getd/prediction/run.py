@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from getd.calibration.calibrate import Calibration, calibrate, calibration_facts, reliability
-from getd.calibration.slot_fit import RoleFit
+from getd.calibration.slot_fit import SlotFit
 from getd.errors import RunError
 from getd.evaluation.evaluate import Evaluation, evaluate, validation_mrr
 from getd.evaluation.protocol import Choice, filter_splits, known_for_choosing
@@ -19,12 +19,12 @@ from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.known_answers import KnownAnswers
 from getd.facts.split import SPLITS
-from getd.memory.fit import choose_weights
-from getd.memory.memory import Memory, Remembering
+from getd.memory.fit import fit_weights
+from getd.memory.memory import Memory, WithMemory
 from getd.models.base import ScoringModel
 from getd.prediction.answer import Answer, Answerer
 from getd.prediction.beam import answer_jointly
-from getd.prediction.explain import Reasons, Why
+from getd.prediction.explain import Explainer, Why
 from getd.prediction.question import Names, Question, fill_question, parse_question
 from getd.prediction.rate import Rating, rate, suspicious
 from getd.runs.fingerprint import weights_fingerprint
@@ -51,7 +51,7 @@ class Run:
     @property
     def bare_model(self) -> ScoringModel:
         """The model without its memory."""
-        return self.model.model if isinstance(self.model, Remembering) else self.model
+        return self.model.model if isinstance(self.model, WithMemory) else self.model
 
     @property
     def path(self) -> Path:
@@ -64,7 +64,7 @@ class Run:
 
     def evaluate(self, split: str = "test", **options: Any) -> Evaluation:
         """Rank the answers of a split; options as for :func:`getd.evaluation.evaluate.evaluate`."""
-        memory = self.memory_choice() if isinstance(self.model, Remembering) else None
+        memory = self.memory_choice() if isinstance(self.model, WithMemory) else None
         return evaluate(self.model, self.kb, split, epoch=self.epoch_choice(), memory=memory, **options)
 
     def epoch_choice(self) -> Choice:
@@ -99,8 +99,8 @@ class Run:
         """
         memory = Memory.from_facts(self.kb.split("train"), self.kb.n_entities)
         with owned(self.path):
-            chosen = choose_weights(self.bare_model, memory, self.kb, sample)
-            model = Remembering(self.bare_model, memory, chosen)
+            chosen = fit_weights(self.bare_model, memory, self.kb, sample)
+            model = WithMemory(self.bare_model, memory, chosen)
             mrr = validation_mrr(model, self.kb.split("valid"), known_for_choosing(self.kb), sample=sample)
             weights = {name: values.model_dump() for name, values in chosen.items()}
             remembered = {
@@ -164,14 +164,14 @@ class Run:
         return Answerer(self.model, self.kb, self.known, self.calibration, self.roles)
 
     @cached_property
-    def roles(self) -> RoleFit:
+    def roles(self) -> SlotFit:
         """The roles of all entities."""
-        return RoleFit(self.kb)
+        return SlotFit(self.kb)
 
     @cached_property
-    def reasons(self) -> Reasons:
+    def reasons(self) -> Explainer:
         """What finds the reasons of answers."""
-        return Reasons(self.bare_model, self.kb)
+        return Explainer(self.bare_model, self.kb)
 
     def predict(self, relation: str, entities: Names, top: int = 10, include_known: bool = False) -> list[Answer]:
         """The best answers of a question; ``?`` marks what is asked for: entities, or the relation.
@@ -227,7 +227,7 @@ def open_run(path: str | Path, memory: bool = True) -> Run:
         if chosen is None:
             notices.append(_other_model(folder, "memory.json", "remember"))
         else:
-            model = Remembering(model, Memory.from_facts(kb.split("train"), kb.n_entities), chosen).eval()
+            model = WithMemory(model, Memory.from_facts(kb.split("train"), kb.n_entities), chosen).eval()
 
     calibration = None
     if folder.is_calibrated():

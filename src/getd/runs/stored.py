@@ -16,7 +16,7 @@ from getd.calibration.calibrate import Calibration
 from getd.config import build
 from getd.errors import ConfigError, GetdError, RunError
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.memory.memory import MemoryWeights, Remembering
+from getd.memory.memory import MemoryWeights, WithMemory
 from getd.models.base import ScoringModel
 from getd.models.registry import make_model, model_settings
 from getd.runs.fingerprint import text_fingerprint, weights_fingerprint
@@ -76,7 +76,7 @@ def read_calibration(folder: RunFolder, fingerprint: str) -> Calibration | None:
 def model_fingerprint(model: ScoringModel, of_weights: str | None = None) -> str:
     """What tells a model, with its memory, from others; ``of_weights`` where that of its weights is known."""
     memory: Mapping[str, MemoryWeights] = {}
-    if isinstance(model, Remembering):
+    if isinstance(model, WithMemory):
         memory = model.weights
         model = model.model
     plain = {name: weights.model_dump() for name, weights in memory.items()}

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Generic, TypeVar
 
-from getd.io.deadline import check_time, until
+from getd.io.deadline import check_deadline, deadline
 
 Q = TypeVar("Q")
 A = TypeVar("A")
@@ -67,8 +67,8 @@ class Batcher(Generic[Q, A, K]):
         """In the thread, until a moment, unless it is given up."""
 
         def wanted() -> R:
-            with until(moment, lambda: given_up() or self._closed.is_set()):
-                check_time()
+            with deadline(moment, lambda: given_up() or self._closed.is_set()):
+                check_deadline()
                 return work()
 
         return await asyncio.get_running_loop().run_in_executor(self._thread, wanted)

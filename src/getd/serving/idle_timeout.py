@@ -10,8 +10,8 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 PATIENCE = 15.0  # seconds for the head of a request
 
 
-class Impatient(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-    """Whoever connects must send the head of a request in time; what comes after it is for the app to watch."""
+class IdleTimeoutProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
+    """Whoever connects must send the head of a request in time; what comes after it is for the app to callbacks."""
 
     cycle: Any  # the request that is answered, or was the last that was
     _timer: asyncio.TimerHandle | None = None

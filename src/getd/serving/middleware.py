@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fastapi.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from getd.io.deadline import TookTooLong
+from getd.io.deadline import DeadlineExceeded
 
 CLIENT_LEFT = 499  # the status of requests that nobody waits for any more, in the metrics
 HEADERS = (
@@ -64,7 +64,7 @@ class Guard:
 
         try:
             await asyncio.wait_for(answer(), settings.timeout)
-        except (TimeoutError, TookTooLong):
+        except (TimeoutError, DeadlineExceeded):
             if status:  # an answer is on its way already
                 raise
             await problem(503, f"it took longer than {settings.timeout:g} seconds")(scope, receive, noted)

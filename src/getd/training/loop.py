@@ -36,7 +36,7 @@ class Epoch:
 
 
 @dataclass(frozen=True)
-class Watch:
+class Callbacks:
     """How the loop talks to the outside."""
 
     on_batch: Callable[[int, int, int], None] = lambda epoch, done, total: None  # batches of the epoch
@@ -67,26 +67,26 @@ class Trainer:
         self.average = MovingAverage(model, settings.ema, self.optimizer.tables) if settings.ema else None
         self.best: Weights = {}
 
-    def train(self, checkpoint: Path | None = None, watch: Watch | None = None) -> None:
+    def train(self, checkpoint: Path | None = None, callbacks: Callbacks | None = None) -> None:
         """Train until the last epoch or until patience ends; the model is left holding its best weights.
 
         Raises
         ------
         Interrupted
-            When ``watch.should_stop`` says so: the checkpoint is written, and training can go on from there.
+            When ``callbacks.should_stop`` says so: the checkpoint is written, and training can go on from there.
         """
-        progress, settings, watch = self.progress, self.settings, watch or Watch()
+        progress, settings, callbacks = self.progress, self.settings, callbacks or Callbacks()
         while progress.epoch <= settings.epochs and not progress.finished:
             learning_rate = settings.learning_rate * settings.decay ** (progress.epoch - 1)
             self.optimizer.set_learning_rate(learning_rate)
-            self._one_epoch(checkpoint, watch)
+            self._one_epoch(checkpoint, callbacks)
             mrr, held_out = self._validate()
             mean = progress.loss_sum / progress.n_facts
             epoch = Epoch(progress.epoch, mean, progress.seconds, progress.n_facts, learning_rate, mrr, held_out)
             progress.finished = 0 < settings.patience <= progress.worse
             progress.epoch, progress.batches_done, progress.loss_sum = progress.epoch + 1, 0, 0.0
             progress.n_facts, progress.seconds, progress.generator = 0, 0.0, self.generator.get_state()
-            watch.on_epoch(epoch)
+            callbacks.on_epoch(epoch)
             if checkpoint and (
                 epoch.epoch % settings.checkpoint_every == 0 or progress.finished or epoch.epoch == settings.epochs
             ):
@@ -103,7 +103,7 @@ class Trainer:
             self.regime.take_statistics(self.model)
         self.model.eval()
 
-    def _one_epoch(self, checkpoint: Path | None, watch: Watch) -> None:
+    def _one_epoch(self, checkpoint: Path | None, callbacks: Callbacks) -> None:
         progress = self.progress
         self.generator.set_state(progress.generator)  # in the middle of an epoch, the same batches are drawn again
         batches = shuffled_batches(self.regime.sizes, self.settings.batch_size, self.generator, progress.epoch)
@@ -115,8 +115,8 @@ class Trainer:
             progress.seconds, start = progress.seconds + time.perf_counter() - start, time.perf_counter()
             progress.loss_sum, progress.n_facts = progress.loss_sum + loss * n_facts, progress.n_facts + n_facts
             progress.batches_done, progress.steps = progress.batches_done + 1, progress.steps + 1
-            watch.on_batch(progress.epoch, progress.batches_done, len(batches))
-            if watch.should_stop():
+            callbacks.on_batch(progress.epoch, progress.batches_done, len(batches))
+            if callbacks.should_stop():
                 if checkpoint:
                     self.save(checkpoint)
                 raise Interrupted

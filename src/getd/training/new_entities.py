@@ -29,7 +29,7 @@ from getd.facts.known_answers import KnownAnswers
 from getd.facts.vocabulary import Vocabulary
 from getd.formats.detect import Format
 from getd.io.atomic import atomic_path
-from getd.memory.memory import Remembering
+from getd.memory.memory import WithMemory
 from getd.models.base import ScoringModel
 from getd.prediction.answer import is_known
 from getd.prediction.questions import read_named_facts
@@ -229,8 +229,8 @@ def _write(run: Run, folder: RunFolder, kb: KnowledgeBase, model: ScoringModel, 
 def _keep_fitted(run: Run, new: RunFolder, model: ScoringModel) -> None:
     """The memory and the calibration of a run, where it uses them: what was learnt stays, so they fit as before."""
     larger = model
-    if isinstance(run.model, Remembering):
-        larger = Remembering(model, run.model.memory, run.model.weights)
+    if isinstance(run.model, WithMemory):
+        larger = WithMemory(model, run.model.memory, run.model.weights)
         remembered = run.folder.read_json("memory.json")
         new.write_json("memory.json", {**remembered, "fitted_to": weights_fingerprint(model.state_dict())})
     if run.calibration != Calibration():

@@ -36,7 +36,7 @@ from getd.runs.stored import bounded, build_model, check_shapes, checked_sizes
 from getd.training.checkpoint import read_head
 from getd.training.defaults import DEFAULTS
 from getd.training.health import training_notices
-from getd.training.loop import Epoch, Interrupted, Trainer, Watch
+from getd.training.loop import Callbacks, Epoch, Interrupted, Trainer
 from getd.training.regimes import REGIMES
 from getd.training.settings import MemorySettings, TrainSettings
 
@@ -51,7 +51,7 @@ def train(
     config: Mapping[str, Any] | None = None,
     resume: bool = False,
     overwrite: bool = False,
-    watch: Watch | None = None,
+    callbacks: Callbacks | None = None,
     ask_test: bool = True,
     **training: Any,
 ) -> Run:
@@ -74,7 +74,7 @@ def train(
     training
         Settings of ``[training]``, over those of the config.
     """
-    tables, watch = full_config(config or {}, model, training), watch or Watch()
+    tables, callbacks = full_config(config or {}, model, training), callbacks or Callbacks()
     folder = RunFolder(Path(out) if out else Path("runs") / f"{kb.name}-{tables['model']['name']}")
     with ExitStack() as owning:
         if folder.exists():
@@ -90,7 +90,7 @@ def train(
             _check(kb, tables)
             _begin(kb, folder, tables)
             owning.enter_context(owned(folder.path))
-        return _finish(kb, folder, tables, watch, ask_test)
+        return _finish(kb, folder, tables, callbacks, ask_test)
 
 
 def full_config(config: Mapping[str, Any], model: str | None, training: Mapping[str, Any]) -> dict[str, Any]:
@@ -229,14 +229,16 @@ def trainer_of(kb: KnowledgeBase, tables: Mapping[str, Any], model_sizes: Mappin
         yield Trainer(model, regime, _validation(kb, settings), settings, loss)
 
 
-def _finish(kb: KnowledgeBase, folder: RunFolder, tables: Mapping[str, Any], watch: Watch, ask_test: bool) -> Run:
+def _finish(
+    kb: KnowledgeBase, folder: RunFolder, tables: Mapping[str, Any], callbacks: Callbacks, ask_test: bool
+) -> Run:
     with trainer_of(kb, tables, checked_sizes(folder, kb)) as trainer:
         if folder.checkpoint.exists():
             trainer.resume(folder.checkpoint)
         folder.cut_history(trainer.progress.epoch - 1)
         try:
             with interrupts() as interrupted:
-                trainer.train(folder.checkpoint, _watch(folder, watch, interrupted))
+                trainer.train(folder.checkpoint, _watch(folder, callbacks, interrupted))
         except Interrupted:
             raise Interrupted(f"go on with: getd train --resume --out {folder.path}") from None
     folder.write_weights(trainer.model.state_dict())  # what was fitted to others is not used from now on
@@ -269,12 +271,12 @@ def _held_out_loss(kb: KnowledgeBase, settings: TrainSettings) -> Callable[[Scor
     return lambda model: held_out_loss(model, blocks, known, settings.validation_sample, settings.seed)
 
 
-def _watch(folder: RunFolder, watch: Watch, interrupted: threading.Event) -> Watch:
+def _watch(folder: RunFolder, callbacks: Callbacks, interrupted: threading.Event) -> Callbacks:
     def on_epoch(epoch: Epoch) -> None:
         folder.append_history({key: value for key, value in asdict(epoch).items() if value is not None})
-        watch.on_epoch(epoch)
+        callbacks.on_epoch(epoch)
 
-    return Watch(watch.on_batch, on_epoch, lambda: interrupted.is_set() or watch.should_stop())
+    return Callbacks(callbacks.on_batch, on_epoch, lambda: interrupted.is_set() or callbacks.should_stop())
 
 
 @contextmanager

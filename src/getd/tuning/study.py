@@ -26,7 +26,7 @@ from getd.config import with_values
 from getd.errors import ConfigError, NonFiniteScores, ShapeError
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.runs.sizes import sizes
-from getd.training.loop import Epoch, Interrupted, Watch
+from getd.training.loop import Callbacks, Epoch, Interrupted
 from getd.training.start import full_config, interrupts, trainer_of
 from getd.tuning.space import Choices, Range, Space
 from getd.tuning.trial import Trial
@@ -37,11 +37,11 @@ FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
 
 
 @dataclass(frozen=True)
-class TuningWatch:
+class TuningCallbacks:
     """How a study talks to the outside."""
 
     on_trial: Callable[[Trial, Trial | None, int], None] = lambda trial, best, finished: None
-    training: Callable[[int, int], Watch] = lambda number, epochs: Watch()
+    training: Callable[[int, int], Callbacks] = lambda number, epochs: Callbacks()
 
 
 class Study:
@@ -80,12 +80,12 @@ class Study:
                 raise ConfigError(f"the study {name} of {storage} was begun with another {key}; name another study")
         return study
 
-    def run(self, kb: KnowledgeBase, trials: int, watch: TuningWatch | None = None) -> None:
+    def run(self, kb: KnowledgeBase, trials: int, callbacks: TuningCallbacks | None = None) -> None:
         """Try settings until so many trials have finished, together with whoever else works on this study.
 
         They see the knowledge base as if nobody had written a test split: it filters nothing either.
         """
-        kb, watch = kb.with_splits(train=kb.split("train"), valid=kb.split("valid")), watch or TuningWatch()
+        kb, callbacks = kb.with_splits(train=kb.split("train"), valid=kb.split("valid")), callbacks or TuningCallbacks()
         while True:
             self._rescue()
             found = self._study.get_trials(deepcopy=False)
@@ -96,7 +96,7 @@ class Study:
             if finished + running >= trials:
                 time.sleep(0.2)  # the last ones are under way elsewhere
                 continue
-            self._one(kb, trials, watch)
+            self._one(kb, trials, callbacks)
 
     def trials(self) -> list[Trial]:
         """All trials so far."""
@@ -121,7 +121,7 @@ class Study:
             self._study.set_user_attr(key, value)
         return self._study.user_attrs.get(key)
 
-    def _one(self, kb: KnowledgeBase, trials: int, watch: TuningWatch) -> None:
+    def _one(self, kb: KnowledgeBase, trials: int, callbacks: TuningCallbacks) -> None:
         trial = self._study.ask({name: _distribution(dimension) for name, dimension in self.space.items()})
         trial.set_user_attr("worker", worker())
         wanted = [
@@ -132,7 +132,7 @@ class Study:
             return
         start, tables = time.perf_counter(), full_config(with_values(self.config, trial.params), None, {})
         try:
-            state = self._train(kb, tables, trial, watch.training(trial.number, self.epochs))
+            state = self._train(kb, tables, trial, callbacks.training(trial.number, self.epochs))
             trial.set_user_attr("seconds", round(time.perf_counter() - start, 1))
             reported = self._study.get_trials(deepcopy=False)[trial.number].intermediate_values
             value = max(reported.values()) if state == TrialState.COMPLETE else None
@@ -144,9 +144,11 @@ class Study:
             return
         found = self.trials()
         finished = sum(other.state in ("complete", "pruned") for other in found)
-        watch.on_trial(next(other for other in found if other.number == trial.number), self.best(), finished)
+        callbacks.on_trial(next(other for other in found if other.number == trial.number), self.best(), finished)
 
-    def _train(self, kb: KnowledgeBase, tables: Mapping[str, Any], trial: optuna.Trial, watch: Watch) -> TrialState:
+    def _train(
+        self, kb: KnowledgeBase, tables: Mapping[str, Any], trial: optuna.Trial, callbacks: Callbacks
+    ) -> TrialState:
         last_sign = time.monotonic()
 
         def on_batch(epoch: int, done: int, total: int) -> None:
@@ -154,10 +156,10 @@ class Study:
             if time.monotonic() - last_sign > SIGN_OF_LIFE:
                 trial.set_user_attr("worker", worker())
                 last_sign = time.monotonic()
-            watch.on_batch(epoch, done, total)
+            callbacks.on_batch(epoch, done, total)
 
         def on_epoch(epoch: Epoch) -> None:
-            watch.on_epoch(epoch)
+            callbacks.on_epoch(epoch)
             if epoch.valid_mrr is not None:
                 trial.report(epoch.valid_mrr, epoch.epoch)
                 if epoch.epoch < self.epochs and trial.should_prune():
@@ -165,8 +167,8 @@ class Study:
 
         try:
             with trainer_of(kb, tables, sizes(kb)) as trainer, interrupts() as interrupted:
-                should_stop = lambda: interrupted.is_set() or watch.should_stop()  # noqa: E731
-                trainer.train(watch=Watch(on_batch, on_epoch, should_stop))
+                should_stop = lambda: interrupted.is_set() or callbacks.should_stop()  # noqa: E731
+                trainer.train(callbacks=Callbacks(on_batch, on_epoch, should_stop))
         except optuna.TrialPruned:
             return TrialState.PRUNED
         except (NonFiniteScores, ShapeError, MemoryError) as error:  # settings that lead nowhere

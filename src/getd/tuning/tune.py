@@ -12,11 +12,11 @@ from getd.errors import RunError, RunInUse
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.prediction.run import Run, open_run
 from getd.runs.folder import RunFolder
-from getd.training.loop import Interrupted, Watch
+from getd.training.loop import Callbacks, Interrupted
 from getd.training.start import full_config
 from getd.training.start import train as train_model
 from getd.tuning.space import read_space
-from getd.tuning.study import Pruning, Study, TuningWatch, is_gone, worker
+from getd.tuning.study import Pruning, Study, TuningCallbacks, is_gone, worker
 from getd.tuning.trial import Trial
 
 
@@ -41,8 +41,8 @@ def tune(
     pruning: Pruning = "median",
     seed: int = 0,
     out: str | Path | None = None,
-    watch: TuningWatch | None = None,
-    retraining: Watch | None = None,
+    callbacks: TuningCallbacks | None = None,
+    retraining: Callbacks | None = None,
 ) -> Tuned:
     """Search settings on validation, then train with the best ones; test is never read.
 
@@ -77,14 +77,16 @@ def tune(
     opened = Study(storage or str(study), label, kb.name, tables, searched, pruning, seed)
     folder = RunFolder(Path(out) if out else Path("runs") / f"{kb.name}-{name}-tuned")
     _check_place(opened, folder)
-    opened.run(kb, trials, watch)
+    opened.run(kb, trials, callbacks)
     best = opened.best()
     if best is None:
         raise RunError("every trial of this study was pruned or lost; try more trials, or pruning none")
     return Tuned(opened, best, _retrain(opened, best, kb, folder, retraining))
 
 
-def _retrain(study: Study, best: Trial, kb: KnowledgeBase, folder: RunFolder, watch: Watch | None) -> Run | None:
+def _retrain(
+    study: Study, best: Trial, kb: KnowledgeBase, folder: RunFolder, callbacks: Callbacks | None
+) -> Run | None:
     """Train the best settings into the folder, unless that is done or another process is at it."""
     before = study.note("run")
     same = before is not None and before["path"] == str(folder.path) and before["trial"] == best.number
@@ -102,7 +104,7 @@ def _retrain(study: Study, best: Trial, kb: KnowledgeBase, folder: RunFolder, wa
             resume=same,
             overwrite=not same and folder.exists(),
             ask_test=False,
-            watch=watch,
+            callbacks=callbacks,
         )
     except RunInUse:  # another process was quicker
         return None

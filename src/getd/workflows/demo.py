@@ -14,7 +14,7 @@ from getd.facts.knowledge_base import KnowledgeBase
 from getd.prediction.question import Question, parse_question
 from getd.prediction.run import Run
 from getd.runs.folder import RunFolder
-from getd.training.loop import Watch
+from getd.training.loop import Callbacks
 from getd.training.start import train
 
 DEMO_CONFIG: dict[str, Any] = {
@@ -25,12 +25,12 @@ DEMO_CONFIG: dict[str, Any] = {
 _SHOWN = (("plays for", 1), ("transfer", 2), ("award", 0), ("fixture", 2), ("born in", 1))  # relation, hidden position
 
 
-def train_demo(out: Path, watch: Watch | None = None) -> Run:
+def train_demo(out: Path, callbacks: Callbacks | None = None) -> Run:
     """Train a small GETD on the demo; a run of the demo that is there is replaced, any other refused."""
     folder = RunFolder(out)
     if folder.exists() and (data := folder.read_roles().data) != "demo":
         raise RunError(f"{out} holds a run on {data}; choose another place for the demo")
-    return train(load("demo"), out=out, config=DEMO_CONFIG, overwrite=True, watch=watch or Watch())
+    return train(load("demo"), out=out, config=DEMO_CONFIG, overwrite=True, callbacks=callbacks or Callbacks())
 
 
 def sample_questions(kb: KnowledgeBase) -> list[tuple[Question, str]]:

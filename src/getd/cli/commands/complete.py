@@ -31,7 +31,7 @@ def complete(
         The folder that training left.
     """
     from getd.cli.opening import open_run
-    from getd.prediction.complete import Completing
+    from getd.prediction.complete import CompletionRequest
     from getd.prediction.complete import complete as write_facts
     from getd.prediction.question import find_relation
 
@@ -40,7 +40,7 @@ def complete(
     if not 0 <= min_confidence <= 1:
         raise ConfigError(f"expected --min-confidence between 0 and 1, found {min_confidence:g}")
     opened = open_run(run)
-    asked = Completing(opened.fingerprint(), find_relation(opened.kb, relation), top, min_confidence)
+    asked = CompletionRequest(opened.fingerprint(), find_relation(opened.kb, relation), top, min_confidence)
     with counting_progress("asking") as progress:
         number = write_facts(opened.answerer, asked, out, progress, overwrite)
     print_line(f"{out}: {number:,} facts")

@@ -24,8 +24,8 @@ def demo(
     """Train on the built-in demo, show metrics beside the floors and five predictions; under a minute on two cores."""
     from getd.workflows.demo import DEMO_CONFIG, sample_questions, train_demo
 
-    with training_progress(quiet, DEMO_CONFIG["training"]["epochs"]) as watch:
-        run = train_demo(out, watch)
+    with training_progress(quiet, DEMO_CONFIG["training"]["epochs"]) as callbacks:
+        run = train_demo(out, callbacks)
     show_training(run, run.kb, json)
     if json:
         return

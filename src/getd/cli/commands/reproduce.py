@@ -19,7 +19,7 @@ from getd.errors import ConfigError
 
 if TYPE_CHECKING:
     from getd.experiments.rows import Point, Row
-    from getd.training.loop import Watch
+    from getd.training.loop import Callbacks
 
 
 def reproduce(
@@ -103,11 +103,11 @@ def budget_of(minutes: float | None) -> Callable[[], bool]:
 
 
 @contextmanager
-def training_of(point: Point, quiet: bool, is_over: Callable[[], bool]) -> Iterator[Watch]:
+def training_of(point: Point, quiet: bool, is_over: Callable[[], bool]) -> Iterator[Callbacks]:
     """Progress of a training, which stops when the budget is spent."""
     from getd.training.start import full_config
 
     if not quiet:
         print_message(point.name)
-    with training_progress(quiet, full_config(point.config, None, {})["training"]["epochs"]) as watch:
-        yield replace(watch, should_stop=is_over)
+    with training_progress(quiet, full_config(point.config, None, {})["training"]["epochs"]) as callbacks:
+        yield replace(callbacks, should_stop=is_over)

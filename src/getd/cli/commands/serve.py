@@ -40,7 +40,7 @@ def serve(
         import uvicorn
 
         from getd.serving.app import create_app
-        from getd.serving.idle_timeout import Impatient
+        from getd.serving.idle_timeout import IdleTimeoutProtocol
         from getd.serving.log import LOG_CONFIG
         from getd.serving.middleware import ServeSettings
     except ImportError:
@@ -66,7 +66,7 @@ def serve(
             log_level="warning",
             timeout_graceful_shutdown=10,
             limit_concurrency=MOST_AT_ONCE,
-            http=Impatient,
+            http=IdleTimeoutProtocol,
             ws="none",
         )
         place = f"[{host}]" if ":" in host else host

@@ -65,8 +65,8 @@ def train(
     if resume and out and RunFolder(out).exists() and "epochs" not in tables.get("training", {}):
         epochs = RunFolder(out).read_config().get("training", {}).get("epochs")
         checked["training"]["epochs"] = epochs if isinstance(epochs, int) else checked["training"]["epochs"]
-    with training_progress(quiet, checked["training"]["epochs"]) as watch:
-        run = train_model(kb, model, out, config=tables, resume=resume, overwrite=overwrite, watch=watch)
+    with training_progress(quiet, checked["training"]["epochs"]) as callbacks:
+        run = train_model(kb, model, out, config=tables, resume=resume, overwrite=overwrite, callbacks=callbacks)
     show_training(run, kb, json)
 
 

@@ -77,10 +77,10 @@ def tune(
     with download_progress() as progress:
         kb = load(data, progress=progress, **(reading or Reading()).settings())
     print_notices(kb.notices)
-    with tuning_progress(quiet, trials) as (watch, retraining):
+    with tuning_progress(quiet, trials) as (callbacks, retraining):
         found = search(
             kb, model, study, trials=trials, space=space, config=tables, storage=storage, pruning=pruning, seed=seed,
-            out=out, watch=watch, retraining=retraining,
+            out=out, callbacks=callbacks, retraining=retraining,
         )  # fmt: skip
     page = draw_page(found.study, Path(study).with_suffix(".html"))
     show_tuning(found, page, json)
