@@ -52,7 +52,15 @@ def measure_apart(name: str, quick: bool) -> Outcome | None:
     """Run one benchmark in a process of its own; ``None`` where it failed, its traceback is on stderr then."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "outcome.json"
-        command = [sys.executable, "-m", "benchmarks", name, "--outcome", str(file), *["--quick"] * quick]
+        command = [
+            sys.executable,
+            "-m",
+            "benchmarks",
+            name,
+            "--outcome",
+            str(file),
+            *["--quick"] * quick,
+        ]
         quiet = os.environ | {"KINETO_LOG_LEVEL": "99"}  # the profiler of torch says when it starts
         if subprocess.run(command, check=False, cwd=ROOT, env=quiet).returncode:
             return None
@@ -67,17 +75,30 @@ def main(
     readme: Path = HERE / "README.md",
 ) -> int:
     """Run, show and keep; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(names())}; all if none is named")
-    parser.add_argument("--quick", action="store_true", help="tiny sizes: check the results, keep nothing")
-    parser.add_argument("--outcome", type=Path, help=argparse.SUPPRESS)  # where a process of its own leaves its result
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description=(__doc__ or "").split("\n")[0]
+    )
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help=f"one of {', '.join(names())}; all if none is named",
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="tiny sizes: check the results, keep nothing"
+    )
+    parser.add_argument(
+        "--outcome", type=Path, help=argparse.SUPPRESS
+    )  # where a process of its own leaves its result
     options = parser.parse_args(arguments)
     for name in options.names:
         if name not in names():
             known = ", ".join(names())
             parser.exit(2, f"no benchmark {name!r}{nearest(name, names())} (there are {known})\n")
     if options.outcome:
-        options.outcome.write_text(json.dumps(measure(options.names[0], options.quick)), encoding="utf-8")
+        options.outcome.write_text(
+            json.dumps(measure(options.names[0], options.quick)), encoding="utf-8"
+        )
         return 0
     outcomes = {}
     for name in options.names or names():

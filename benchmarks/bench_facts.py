@@ -44,8 +44,12 @@ class Sizes:
 def generate(folder: Path, sizes: Sizes) -> tuple[Path, np.ndarray]:
     """A folder with one TSV file of random distinct facts, and their numbers."""
     rng = np.random.default_rng(0)
-    popular = (sizes.entities * rng.random((sizes.facts, ARITY)) ** 2).astype(np.int64)  # few are in many facts
-    table = np.unique(np.column_stack([rng.integers(0, sizes.relations, sizes.facts), popular]), axis=0)
+    popular = (sizes.entities * rng.random((sizes.facts, ARITY)) ** 2).astype(
+        np.int64
+    )  # few are in many facts
+    table = np.unique(
+        np.column_stack([rng.integers(0, sizes.relations, sizes.facts), popular]), axis=0
+    )
     rng.shuffle(table)
     entity = pl.Series([f"entity/{i:06d}" for i in range(sizes.entities)])
     relation = pl.Series([f"relation.{i:03d}" for i in range(sizes.relations)])
@@ -68,7 +72,9 @@ def measure(quick: bool = False) -> Result:
         assert np.array_equal(entities[facts.entities], table[:, 1:])
 
         read_csv, read = best(
-            lambda: pl.read_csv(path, separator="\t", has_header=False, quote_char=None, infer_schema=False),
+            lambda: pl.read_csv(
+                path, separator="\t", has_header=False, quote_char=None, infer_schema=False
+            ),
             lambda: load(path.parent),
             repeats=repeats,
         )
@@ -77,10 +83,17 @@ def measure(quick: bool = False) -> Result:
             lambda: KnownAnswers.build([{ARITY: facts}], kb.n_relations, kb.n_entities),
             repeats=repeats,
         )
-        check_index(KnownAnswers.build([{ARITY: facts}], kb.n_relations, kb.n_entities), facts.rows())
+        check_index(
+            KnownAnswers.build([{ARITY: facts}], kb.n_relations, kb.n_entities), facts.rows()
+        )
         used = memory(_MEMORY, name, str(len(table)))
     encoded = len(table) * (ARITY + 1) * 8
-    seconds = {"polars.read_csv": read_csv, "read and encode": read, "np.lexsort": lexsort, "index, all slots": index}
+    seconds = {
+        "polars.read_csv": read_csv,
+        "read and encode": read,
+        "np.lexsort": lexsort,
+        "index, all slots": index,
+    }
     sizes = {"encoded": encoded, "peak growth": used.growth, "kept": used.kept}
     return Result(
         name="facts",
@@ -92,7 +105,11 @@ def measure(quick: bool = False) -> Result:
         ],
         plots=[
             bars(f"{len(table):,} facts, time", "seconds", seconds),
-            bars(f"{len(table):,} facts, memory", "MiB", {key: value / MIB for key, value in sizes.items()}),
+            bars(
+                f"{len(table):,} facts, memory",
+                "MiB",
+                {key: value / MIB for key, value in sizes.items()},
+            ),
         ],
         details={"facts": len(table), "seconds": seconds, "bytes": sizes},
         packages=("getd", "numpy", "polars"),

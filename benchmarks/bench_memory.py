@@ -104,7 +104,9 @@ def measure(quick: bool = False) -> Result:
     n, fewer, n_facts, batch = (200, 100, 40, 8) if quick else (1_000_000, 100_000, 4_000, 128)
     training = memory(TRAINING, str(n), str(n_facts), str(batch))
     large = memory(EVALUATION, str(n), str(n_facts), str(batch))
-    small = large if quick else memory(EVALUATION, str(fewer), str(n_facts), str(batch))  # it starts slowly
+    small = (
+        large if quick else memory(EVALUATION, str(fewer), str(n_facts), str(batch))
+    )  # it starts slowly
     whole = memory(WHOLE, str(n), str(batch if quick else 10 * batch), str(batch))
     runs = {
         "training": training,
@@ -119,12 +121,23 @@ def measure(quick: bool = False) -> Result:
             Figure(f"training, {n:,} entities: peak", training.peak / GIB, "GiB", 3),
             Figure(f"from a table to answers, {n:,} entities: peak", whole.peak / GIB, "GiB", 3),
             Figure(f"evaluation, {n:,} entities: peak", large.peak / GIB, "GiB", 3),
-            Figure(f"evaluation beyond the table: {n:,} against {fewer:,} entities", more, "MiB", 64),
+            Figure(
+                f"evaluation beyond the table: {n:,} against {fewer:,} entities", more, "MiB", 64
+            ),
             Figure(f"evaluation beyond the table, {n:,} entities", large.growth / MIB, "MiB"),
         ],
         plots=[_bars(runs)],
-        details={name: {"peak": run.peak, "growth": run.growth, "kept": run.kept} for name, run in runs.items()}
-        | {"entities": n, "facts": n_facts, "batch": batch, "table": n * 25 * 4, "losses": training.value},
+        details={
+            name: {"peak": run.peak, "growth": run.growth, "kept": run.kept}
+            for name, run in runs.items()
+        }
+        | {
+            "entities": n,
+            "facts": n_facts,
+            "batch": batch,
+            "table": n * 25 * 4,
+            "losses": training.value,
+        },
         packages=("getd", "numpy", "torch"),
     )
 

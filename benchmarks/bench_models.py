@@ -22,7 +22,18 @@ import numpy as np
 import torch
 
 from benchmarks.beside_pykeen import Size, beside_pykeen
-from benchmarks.harness import GIB, Figure, Plot, Result, Series, Skipped, Tables, bars, best, memory
+from benchmarks.harness import (
+    GIB,
+    Figure,
+    Plot,
+    Result,
+    Series,
+    Skipped,
+    Tables,
+    bars,
+    best,
+    memory,
+)
 from benchmarks.subjects import Shape, random_facts
 from getd.datasets.load import load
 from getd.errors import GetdError
@@ -45,27 +56,41 @@ def work():
 
 def measure(quick: bool = False) -> Result:
     """Every model alone, then five in turns with PyKEEN's."""
-    alone = every_model(["demo"], list(MODELS)[:1], 20, 5) if quick else every_model(["WikiPeople-3", "WN18"])
+    alone = (
+        every_model(["demo"], list(MODELS)[:1], 20, 5)
+        if quick
+        else every_model(["WikiPeople-3", "WN18"])
+    )
     if quick:
         facts = random_facts(Shape(2, 1, 1, n_entities=30, n_relations=3), 60)
-        beside = beside_pykeen(facts, 30, 3, Size(dim=20, batch=8, facts=8, negatives=4, steps=2, rounds=2))
+        beside = beside_pykeen(
+            facts, 30, 3, Size(dim=20, batch=8, facts=8, negatives=4, steps=2, rounds=2)
+        )
     else:
         kb = load("WN18")
         beside = beside_pykeen(kb.split("train")[2], kb.n_entities, kb.n_relations, Size())
-    ratios = {name: found["theirs"]["median"] / found["ours"]["median"] for name, found in beside.items()}
+    ratios = {
+        name: found["theirs"]["median"] / found["ours"]["median"] for name, found in beside.items()
+    }
     return Result(
         name="models",
         figures=[
-            Figure(f"{name}: PyKEEN's step in ours", value, "x", 0.95, at_least=True) for name, value in ratios.items()
+            Figure(f"{name}: PyKEEN's step in ours", value, "x", 0.95, at_least=True)
+            for name, value in ratios.items()
         ],
-        plots=[bars("PyKEEN's time for a step, in ours", "x", ratios), *(_rates(*item) for item in alone.items())],
+        plots=[
+            bars("PyKEEN's time for a step, in ours", "x", ratios),
+            *(_rates(*item) for item in alone.items()),
+        ],
         details={"beside PyKEEN": beside, "threads": torch.get_num_threads()},
         packages=("getd", "pykeen", "numpy", "torch"),
         tables=alone,
     )
 
 
-def every_model(sets: list[str], models: list[str] | None = None, steps: int = 30, asked: int = 100) -> Tables:
+def every_model(
+    sets: list[str], models: list[str] | None = None, steps: int = 30, asked: int = 100
+) -> Tables:
     """What :func:`one_model` finds, and the peak of memory, for each data set and model that serves it."""
     found: Tables = {}
     for data in sets:
@@ -88,13 +113,20 @@ def one_model(data: str, name: str, steps: int, asked: int) -> dict[str, float]:
     settings = TrainSettings.model_validate(config["training"])
     values = {key: value for key, value in config["model"].items() if key != "name"}
     model = make_model(
-        name, model_settings(name, values), kb.n_entities, kb.n_relations, kb.arities, torch.Generator().manual_seed(0)
+        name,
+        model_settings(name, values),
+        kb.n_entities,
+        kb.n_relations,
+        kb.arities,
+        torch.Generator().manual_seed(0),
     )
     regime = REGIMES[settings.regime](
         kb.split("train"), kb.known("train"), kb.n_entities, settings, torch.device("cpu")
     )
     trainer = Trainer(model.train(), regime, None, settings)
-    batches = cycle(shuffled_batches(regime.sizes, settings.batch_size, torch.Generator().manual_seed(0)))
+    batches = cycle(
+        shuffled_batches(regime.sizes, settings.batch_size, torch.Generator().manual_seed(0))
+    )
     losses: list[float] = []
     rates = []
     for _ in range(3):
@@ -122,4 +154,6 @@ def _rates(data: str, models: dict[str, dict[str, Any]]) -> Plot:
         Series(what, places, [found[what] for found in models.values()])
         for what in ("facts a second", "questions a second")
     ]
-    return Plot(f"{data}: learning and ranking", "", "a second", series, log=False, x_ticks=list(models))
+    return Plot(
+        f"{data}: learning and ranking", "", "a second", series, log=False, x_ticks=list(models)
+    )

@@ -35,9 +35,17 @@ def measure(quick: bool = False) -> Result:
     sizes, questions = ((100, 200), 4) if quick else (ENTITIES, QUESTIONS)
     found = {n: _times(Shape(4, 25, 25, n), questions, repeats=1 if quick else 7) for n in sizes}
     x = [float(n) for n in sizes]
-    figures = [Figure(f"one question, {n:,} entities", 1000 * times[0], "ms") for n, times in found.items()]
-    figures += [Figure(f"one question over bare, {n:,} entities", t[0] / t[1], "x") for n, t in found.items()]
-    figures += [Figure(f"{questions} questions, {n:,} entities", 1000 * times[2], "ms") for n, times in found.items()]
+    figures = [
+        Figure(f"one question, {n:,} entities", 1000 * times[0], "ms") for n, times in found.items()
+    ]
+    figures += [
+        Figure(f"one question over bare, {n:,} entities", t[0] / t[1], "x")
+        for n, t in found.items()
+    ]
+    figures += [
+        Figure(f"{questions} questions, {n:,} entities", 1000 * times[2], "ms")
+        for n, times in found.items()
+    ]
     return Result(
         name="prediction",
         figures=figures,
@@ -46,7 +54,10 @@ def measure(quick: bool = False) -> Result:
                 f"the {TOP} best answers",
                 "entities",
                 "ms",
-                [Series(kind, x, [1000 * found[n][i] for n in sizes]) for i, kind in enumerate(KINDS)],
+                [
+                    Series(kind, x, [1000 * found[n][i] for n in sizes])
+                    for i, kind in enumerate(KINDS)
+                ],
             )
         ],
         details={
@@ -74,7 +85,9 @@ def _times(shape: Shape, questions: int, repeats: int) -> tuple[float, float, fl
     def predict() -> None:
         answers[:] = run.answer([parse_question(run.kb, *question) for question in asked], top=TOP)
 
-    one, bare_one = best(lambda: run.predict(*asked[0], top=TOP), lambda: bare(first), repeats=repeats)
+    one, bare_one = best(
+        lambda: run.predict(*asked[0], top=TOP), lambda: bare(first), repeats=repeats
+    )
     many, bare_many = best(predict, lambda: bare(query), repeats=min(repeats, 2))
     _check(run, facts, query @ table.T, answers)
     return one, bare_one, many, bare_many
@@ -101,7 +114,11 @@ def _run(shape: Shape, questions: int) -> tuple[Run, Facts]:
 
 def _question(run: Run, facts: Facts, row: int) -> tuple[str, list[str]]:
     names = run.kb.entities.decode(facts.entities[row])
-    return run.kb.relations[int(facts.relation[row])], [*names[:POSITION], "?", *names[POSITION + 1 :]]
+    return run.kb.relations[int(facts.relation[row])], [
+        *names[:POSITION],
+        "?",
+        *names[POSITION + 1 :],
+    ]
 
 
 def _check(run: Run, facts: Facts, scores: Tensor, predicted: list[list[Answer]]) -> None:

@@ -47,7 +47,9 @@ POSITIONS = (0, 1)
 BATCHES = (1, 2, 4, 8, 32, 128)
 TRIED = 512  # questions on which the batch size is found
 SORTED, ROWS, COLUMNS = 200, 512, 4096
-Given = tuple[list[Facts], Facts, int, int]  # the facts of all splits, those asked, how many relations and entities
+Given = tuple[
+    list[Facts], Facts, int, int
+]  # the facts of all splits, those asked, how many relations and entities
 
 
 def measure(quick: bool = False) -> Result:
@@ -61,18 +63,40 @@ def measure(quick: bool = False) -> Result:
         name="ranking",
         figures=[
             Figure("PyKEEN over ours", seconds["PyKEEN"] / ours, "x", 3, at_least=True),
-            Figure("PyKEEN over ours, filters ready", seconds["PyKEEN, filters ready"] / ready, "x", 3, at_least=True),
-            Figure("sorting over ours", seconds["sorting, first"] / seconds["ours, first"], "x", 3, at_least=True),
+            Figure(
+                "PyKEEN over ours, filters ready",
+                seconds["PyKEEN, filters ready"] / ready,
+                "x",
+                3,
+                at_least=True,
+            ),
+            Figure(
+                "sorting over ours",
+                seconds["sorting, first"] / seconds["ours, first"],
+                "x",
+                3,
+                at_least=True,
+            ),
             Figure("ours over reading the scores", ours / seconds["reading"], "x"),
             Figure("ours over reading the scores, filters ready", ready / seconds["reading"], "x"),
-            Figure("a test set from weights, over its bare products", weights["ranking"] / weights["bare"], "x"),
+            Figure(
+                "a test set from weights, over its bare products",
+                weights["ranking"] / weights["bare"],
+                "x",
+            ),
         ],
         plots=[
             Plot(
                 "filtered ranks from given scores",
                 "",
                 "s",
-                [Series("seconds", [float(i) for i in range(len(shown))], [seconds[name] for name in shown])],
+                [
+                    Series(
+                        "seconds",
+                        [float(i) for i in range(len(shown))],
+                        [seconds[name] for name in shown],
+                    )
+                ],
                 log=False,
                 x_ticks=shown,
             )
@@ -148,7 +172,10 @@ def _from_scores(given: Given, repeats: int) -> tuple[dict[str, float], list[int
         "ours, first": ours_first,
         "sorting, first": lambda: _sort(heads, first, known),
     }
-    return dict(zip(works, best(*works.values(), repeats=repeats), strict=True)), [batch, batch_ready]
+    return dict(zip(works, best(*works.values(), repeats=repeats), strict=True)), [
+        batch,
+        batch_ready,
+    ]
 
 
 def _known(given: Given) -> KnownAnswers:
@@ -160,7 +187,11 @@ class _PyKEEN:
     """PyKEEN's evaluator on given scores."""
 
     def __init__(self, splits: Sequence[Facts], facts: Facts, scores: list[Tensor]) -> None:
-        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(), patch.dict(os.environ):
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            warnings.catch_warnings(),
+            patch.dict(os.environ),
+        ):
             warnings.simplefilter("ignore")
             os.environ["PYSTOW_HOME"] = folder  # where it makes folders as soon as it is imported
             from pykeen.evaluation import RankBasedEvaluator
@@ -190,12 +221,16 @@ class _PyKEEN:
         works = [partial(self.rank, size, filters[size], TRIED) for size in BATCHES]
         return BATCHES[int(np.argmin(best(*works, repeats=repeats)))]
 
-    def rank(self, size: int, filters: list[list[Tensor]] | None = None, most: int | None = None) -> list[Ranks]:
+    def rank(
+        self, size: int, filters: list[list[Tensor]] | None = None, most: int | None = None
+    ) -> list[Ranks]:
         self.evaluator.clear()
         for number, (rows, batch) in enumerate(self.batches(size, most)):
             found = self.filters_of(batch) if filters is None else filters[number]
             line = torch.arange(len(batch))
-            for target, column, left_out, matrix in zip(("head", "tail"), (0, 2), found, self.scores, strict=True):
+            for target, column, left_out, matrix in zip(
+                ("head", "tail"), (0, 2), found, self.scores, strict=True
+            ):
                 scores, answers = matrix[rows], batch[:, column]
                 right = scores[line, answers]
                 scores = self.filter_scores(scores, left_out)
@@ -211,21 +246,29 @@ class _PyKEEN:
 
 
 def _triples(facts: Facts) -> Tensor:
-    return torch.tensor(np.column_stack([facts.entities[:, 0], facts.relation, facts.entities[:, 1]]))
+    return torch.tensor(
+        np.column_stack([facts.entities[:, 0], facts.relation, facts.entities[:, 1]])
+    )
 
 
 def _sort(scores: list[Tensor], facts: Facts, known: KnownAnswers) -> list[np.ndarray]:
     """Ranks by sorting each row; what is left out is last, and neither above nor level with the answer."""
     ranks = []
     for position, matrix in zip(POSITIONS, scores, strict=True):
-        found, answers = known.lookup(facts.relation, facts.entities, position), facts.entities[:, position]
+        found, answers = (
+            known.lookup(facts.relation, facts.entities, position),
+            facts.entities[:, position],
+        )
         ordered, line = matrix.numpy().copy(), np.arange(len(facts))
         right = ordered[line, answers]
         ordered[found.rows, found.values] = -np.inf
         ordered[line, answers] = right
         ordered.sort(axis=1)
         below = [np.searchsorted(row, limit) for row, limit in zip(ordered, right, strict=True)]
-        at_most = [np.searchsorted(row, limit, side="right") for row, limit in zip(ordered, right, strict=True)]
+        at_most = [
+            np.searchsorted(row, limit, side="right")
+            for row, limit in zip(ordered, right, strict=True)
+        ]
         above, level = ordered.shape[1] - np.array(at_most), np.subtract(at_most, below) - 1
         ranks.append(1 + above + level / 2)
     return ranks
@@ -242,8 +285,12 @@ def _from_weights(given: Given, quick: bool) -> dict[str, float]:
         assert ranks.rank.shape == facts.entities.shape
         queries = _queries(model, facts)
         scores = queries[0] @ model.candidates(0).T
-        found = rank_scores(scores, facts.entities[:, 0], known.lookup(facts.relation, facts.entities, 0))
-        assert np.abs(found.rank - ranks.rank[:, 0]).mean() < 1  # scores may round differently, and change places
+        found = rank_scores(
+            scores, facts.entities[:, 0], known.lookup(facts.relation, facts.entities, 0)
+        )
+        assert (
+            np.abs(found.rank - ranks.rank[:, 0]).mean() < 1
+        )  # scores may round differently, and change places
         buffer = torch.empty(ROWS * COLUMNS)
 
         def bare() -> None:
@@ -253,11 +300,19 @@ def _from_weights(given: Given, quick: bool) -> dict[str, float]:
                         out = buffer[: len(rows) * len(table)].view(len(rows), len(table))
                         torch.mm(rows, table.T, out=out)
 
-        ranking, products = best(lambda: rank_facts(model, facts, known), bare, repeats=2 if quick else 7)
+        ranking, products = best(
+            lambda: rank_facts(model, facts, known), bare, repeats=2 if quick else 7
+        )
     return {"ranking": ranking, "bare": products}
 
 
 def _queries(model: GETD, facts: Facts) -> list[Tensor]:
-    relation, entities = torch.tensor(facts.relation).split(ROWS), torch.tensor(facts.entities).split(ROWS)
+    relation, entities = (
+        torch.tensor(facts.relation).split(ROWS),
+        torch.tensor(facts.entities).split(ROWS),
+    )
     pairs = list(zip(relation, entities, strict=True))
-    return [torch.cat([model.query(r, e, position) for r, e in pairs]) for position in range(facts.arity)]
+    return [
+        torch.cat([model.query(r, e, position) for r, e in pairs])
+        for position in range(facts.arity)
+    ]

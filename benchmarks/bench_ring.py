@@ -29,7 +29,12 @@ class Sizes:
     arity_dim: int = 12
     ranks: tuple[int, ...] = (5, 10, 20, 40, 80)
     rank_dim: int = 25
-    orders: tuple[tuple[int, ...], ...] = ((25,) * 5, (5, 5, 25, 25, 25, 25), (5, 25, 25, 25, 25, 5), (5,) * 10)
+    orders: tuple[tuple[int, ...], ...] = (
+        (25,) * 5,
+        (5, 5, 25, 25, 25, 25),
+        (5, 25, 25, 25, 25, 5),
+        (5,) * 10,
+    )
     order_dims: tuple[int, ...] = (25,) * 5
     order_rank: int = 10
     batch: int = 128
@@ -46,22 +51,38 @@ def measure(quick: bool = False) -> Result:
     by_arity = [_times((d,) * (n + 1), (d,) * (n + 1), d, batch, repeats) for n in sizes.arities]
     cube = (sizes.rank_dim,) * 4
     by_rank = [_times(cube, cube, rank, batch, repeats) for rank in sizes.ranks]
-    by_order = [_times(shape, sizes.order_dims, sizes.order_rank, batch, repeats) for shape in sizes.orders]
+    by_order = [
+        _times(shape, sizes.order_dims, sizes.order_rank, batch, repeats) for shape in sizes.orders
+    ]
     labels = [f"k = {len(shape)}\n{_spelt(shape)}" for shape in sizes.orders]
     figures = [
         Figure(f"multiplied out over the ring, arity {n}, d = R = {d}", built / ring, "x")
         for n, (ring, built) in zip(sizes.arities, by_arity, strict=True)
     ]
     figures += [
-        Figure(f"multiplied out over the ring, {_spelt(shape)}, R = {sizes.order_rank}", built / ring, "x")
+        Figure(
+            f"multiplied out over the ring, {_spelt(shape)}, R = {sizes.order_rank}",
+            built / ring,
+            "x",
+        )
         for shape, (ring, built) in zip(sizes.orders, by_order, strict=True)
     ]
     return Result(
         name="ring",
         figures=figures,
         plots=[
-            Plot(f"queries by arity (d = R = {d})", "arity", "seconds", _series(sizes.arities, by_arity)),
-            Plot(f"queries by rank (3-ary, d = {sizes.rank_dim})", "rank", "seconds", _series(sizes.ranks, by_rank)),
+            Plot(
+                f"queries by arity (d = R = {d})",
+                "arity",
+                "seconds",
+                _series(sizes.arities, by_arity),
+            ),
+            Plot(
+                f"queries by rank (3-ary, d = {sizes.rank_dim})",
+                "rank",
+                "seconds",
+                _series(sizes.ranks, by_rank),
+            ),
             Plot(
                 f"queries by order of the ring ({len(sizes.order_dims) - 1}-ary, R = {sizes.order_rank})",
                 "",
@@ -85,10 +106,15 @@ def measure(quick: bool = False) -> Result:
 
 
 @torch.no_grad()
-def _times(ring_shape: Sequence[int], dims: Sequence[int], rank: int, batch: int, repeats: int) -> Times:
+def _times(
+    ring_shape: Sequence[int], dims: Sequence[int], rank: int, batch: int, repeats: int
+) -> Times:
     """Seconds of both ways, taking turns, after both were found to agree."""
     generator = torch.Generator().manual_seed(0)
-    cores = [torch.randn(rank, size, rank, generator=generator) / (size * rank) ** 0.5 for size in ring_shape]
+    cores = [
+        torch.randn(rank, size, rank, generator=generator) / (size * rank) ** 0.5
+        for size in ring_shape
+    ]
     vectors = [torch.randn(batch, dim, generator=generator) for dim in dims]
     places = range(1, len(dims))
 
@@ -105,11 +131,16 @@ def _times(ring_shape: Sequence[int], dims: Sequence[int], rank: int, batch: int
 
 
 def _series(x: Sequence[int], times: Sequence[Times]) -> list[Series]:
-    return [Series(kind, [float(v) for v in x], [row[i] for row in times]) for i, kind in enumerate(KINDS)]
+    return [
+        Series(kind, [float(v) for v in x], [row[i] for row in times])
+        for i, kind in enumerate(KINDS)
+    ]
 
 
 def _named(names: object, times: Sequence[Times]) -> dict[str, dict[str, float]]:
-    return {name: dict(zip(KINDS, row, strict=True)) for name, row in zip(names, times, strict=True)}  # type: ignore[call-overload]
+    return {
+        name: dict(zip(KINDS, row, strict=True)) for name, row in zip(names, times, strict=True)
+    }  # type: ignore[call-overload]
 
 
 def _spelt(shape: Sequence[int]) -> str:

@@ -50,7 +50,12 @@ def measure(quick: bool = False) -> Result:
     return Result(
         name="sampled",
         figures=[
-            Figure(f"step, {most:,} entities against {sizes[0]:,}", shortest[most] / shortest[sizes[0]], "x", 1.3),
+            Figure(
+                f"step, {most:,} entities against {sizes[0]:,}",
+                shortest[most] / shortest[sizes[0]],
+                "x",
+                1.3,
+            ),
             Figure(f"training, {most:,} entities: peak", child.peak / GIB, "GiB", 2),
             Figure(f"step, {most:,} entities", 1000 * shortest[most], "ms"),
             Figure(f"facts a second, {most:,} entities", batch / shortest[most], "facts/s"),
@@ -60,11 +65,22 @@ def measure(quick: bool = False) -> Result:
                 "a step of the sampled regime",
                 "entities",
                 "ms",
-                [Series("shortest mean of ten", [float(n) for n in sizes], [1000 * shortest[n] for n in sizes])],
+                [
+                    Series(
+                        "shortest mean of ten",
+                        [float(n) for n in sizes],
+                        [1000 * shortest[n] for n in sizes],
+                    )
+                ],
             )
         ],
         details={f"{n:,} entities": summary(found) for n, found in times.items()}
-        | {"facts": n_facts, "batch": batch, "negatives": negatives, "threads": torch.get_num_threads()},
+        | {
+            "facts": n_facts,
+            "batch": batch,
+            "negatives": negatives,
+            "threads": torch.get_num_threads(),
+        },
         packages=("getd", "numpy", "torch"),
     )
 
@@ -78,14 +94,18 @@ def trainer_of(n_entities: int, n_facts: int, batch: int, negatives: int) -> Tra
 
 def losses(trainer: Trainer, number: int) -> list[float]:
     """Of so many steps, each on the first batch."""
-    batch = shuffled_batches(trainer.regime.sizes, trainer.settings.batch_size, torch.Generator().manual_seed(0))[0]
+    batch = shuffled_batches(
+        trainer.regime.sizes, trainer.settings.batch_size, torch.Generator().manual_seed(0)
+    )[0]
     return [whole_step(trainer, batch) for _ in range(number)]
 
 
 def check_rows(trainer: Trainer) -> None:
     """A step changes the rows that it looks up, and no others."""
     table = trainer.model.get_parameter("entity.weight")
-    batch = shuffled_batches(trainer.regime.sizes, trainer.settings.batch_size, torch.Generator().manual_seed(1))[0]
+    batch = shuffled_batches(
+        trainer.regime.sizes, trainer.settings.batch_size, torch.Generator().manual_seed(1)
+    )[0]
     before, work = table.detach().clone(), trainer.regime.prepare(batch)
     trainer.step(work)
     changed = torch.nonzero((table.detach() != before).any(dim=1)).squeeze(1)

@@ -67,24 +67,46 @@ def measure(quick: bool = False) -> Result:
     narrow = Shape(4, sizes.narrow, sizes.narrow, 0)
     wide = Shape(3, sizes.wide, sizes.wide, sizes.some_entities[1])
     by_entities = [
-        _step(n, replace(narrow, n_entities=n), batch // 2, min(repeats, 6) if n >= sizes.large else repeats)
+        _step(
+            n,
+            replace(narrow, n_entities=n),
+            batch // 2,
+            min(repeats, 6) if n >= sizes.large else repeats,
+        )
         for n in sizes.entities
     ]
-    by_facts = [_epoch(replace(narrow, arity=3, n_entities=sizes.some_entities[0]), n, batch) for n in sizes.facts]
+    by_facts = [
+        _epoch(replace(narrow, arity=3, n_entities=sizes.some_entities[0]), n, batch)
+        for n in sizes.facts
+    ]
     by_arity = [_step(arity, replace(wide, arity=arity), batch, repeats) for arity in sizes.arities]
     by_rank = [_step(rank, replace(wide, rank=rank), batch, repeats) for rank in sizes.ranks]
     costs = [step.seconds / step.work for step in by_arity]
-    built = [batch * multiplied_out_adds(n, wide.dim, wide.rank, wide.n_entities, batch) for n in sizes.arities]
+    built = [
+        batch * multiplied_out_adds(n, wide.dim, wide.rank, wide.n_entities, batch)
+        for n in sizes.arities
+    ]
     facts = [float(n) for n in sizes.facts]
     curves = {"entities": by_entities, "arity": by_arity, "rank": by_rank}
     return Result(
         name="scaling",
         figures=[
-            Figure("step by entities, from 100,000 on", _slope(by_entities, sizes.large), "slope", 1.1),
+            Figure(
+                "step by entities, from 100,000 on", _slope(by_entities, sizes.large), "slope", 1.1
+            ),
             Figure("epoch by facts", slope(facts, by_facts), "slope", 1.1),
-            Figure("step by arity: time per multiply-add, longest over shortest", max(costs) / min(costs), "x", 1.25),
+            Figure(
+                "step by arity: time per multiply-add, longest over shortest",
+                max(costs) / min(costs),
+                "x",
+                1.25,
+            ),
             Figure("step by rank", _slope(by_rank), "slope"),
-            Figure("step by rank, counted", slope(sizes.ranks, [step.work for step in by_rank]), "slope"),
+            Figure(
+                "step by rank, counted",
+                slope(sizes.ranks, [step.work for step in by_rank]),
+                "slope",
+            ),
         ],
         plots=[
             _plot(f"step by entities (4-ary, d = R = {sizes.narrow})", "entities", by_entities),
@@ -136,7 +158,9 @@ def _slope(steps: Sequence[Step], least: int = 0) -> float:
     return slope([step.size for step in large], [step.seconds for step in large])
 
 
-def _plot(title: str, label: str, steps: Sequence[Step], built: Sequence[int] | None = None) -> Plot:
+def _plot(
+    title: str, label: str, steps: Sequence[Step], built: Sequence[int] | None = None
+) -> Plot:
     """Times beside the counted multiply-adds at the rate of the largest size."""
     x = [float(step.size) for step in steps]
     rate = steps[-1].seconds / steps[-1].work

@@ -83,20 +83,50 @@ def measure(quick: bool = False) -> Result:
             taken: dict[str, list[list[float]]] = {kind: [] for kind in ports}
             for _ in range(1 if quick else 3):
                 for kind, port in ports.items():
-                    taken[kind].append(_ask(port, bodies, 2 if quick else CLIENTS, 0.5 if quick else SECONDS))
+                    taken[kind].append(
+                        _ask(port, bodies, 2 if quick else CLIENTS, 0.5 if quick else SECONDS)
+                    )
         fuzzed = _fuzz(run, 50 if quick else FUZZED)
     seconds = 0.5 if quick else SECONDS
     rate = {kind: max(len(each) / seconds for each in found) for kind, found in taken.items()}
-    p95 = {kind: min(float(np.quantile(each, 0.95)) for each in found) for kind, found in taken.items()}
+    p95 = {
+        kind: min(float(np.quantile(each, 0.95)) for each in found) for kind, found in taken.items()
+    }
     figures = [
-        Figure(f"{TOGETHER} questions as a batch, throughput over one by one", single / batch, "x", 4.0, at_least=True),
-        Figure("one question, in process", 1000 * single / len(questions[: 4 if quick else TOGETHER]), "ms"),
-        Figure("throughput, together over one by one", rate["together"] / rate["one by one"], "x", 1.0, at_least=True),
-        Figure("95 % of requests, together over one by one", p95["together"] / p95["one by one"], "x", 1.0),
+        Figure(
+            f"{TOGETHER} questions as a batch, throughput over one by one",
+            single / batch,
+            "x",
+            4.0,
+            at_least=True,
+        ),
+        Figure(
+            "one question, in process",
+            1000 * single / len(questions[: 4 if quick else TOGETHER]),
+            "ms",
+        ),
+        Figure(
+            "throughput, together over one by one",
+            rate["together"] / rate["one by one"],
+            "x",
+            1.0,
+            at_least=True,
+        ),
+        Figure(
+            "95 % of requests, together over one by one",
+            p95["together"] / p95["one by one"],
+            "x",
+            1.0,
+        ),
         *(Figure(f"requests, {kind}", value, "requests/s") for kind, value in rate.items()),
         *(Figure(f"95 % of requests, {kind}", 1000 * value, "ms") for kind, value in p95.items()),
         Figure("requests drawn from the description", float(sum(fuzzed.values())), "requests"),
-        Figure("of them answered with 500, not at all, or with a path", float(fuzzed.get("wrong", 0)), "requests", 0.0),
+        Figure(
+            "of them answered with 500, not at all, or with a path",
+            float(fuzzed.get("wrong", 0)),
+            "requests",
+            0.0,
+        ),
     ]
     shares = np.linspace(0, 1, 101)[1:]
     return Result(
@@ -109,7 +139,9 @@ def measure(quick: bool = False) -> Result:
                 "share of requests answered",
                 [
                     Series(
-                        kind, [1000 * float(v) for v in np.quantile(min(found, key=np.median), shares)], shares.tolist()
+                        kind,
+                        [1000 * float(v) for v in np.quantile(min(found, key=np.median), shares)],
+                        shares.tolist(),
                     )
                     for kind, found in taken.items()
                 ],
@@ -149,7 +181,9 @@ def _questions(run: Run, number: int) -> list[Question]:
     facts = max(run.kb.split("test").values(), key=len)
     found = []
     for row in range(number):
-        relation, *entities = run.kb.decode(facts.take(slice(row % len(facts), row % len(facts) + 1)))[0]
+        relation, *entities = run.kb.decode(
+            facts.take(slice(row % len(facts), row % len(facts) + 1))
+        )[0]
         entities[row % len(entities)] = "?"
         found.append(parse_question(run.kb, relation, entities))
     return found
@@ -179,7 +213,9 @@ def _served(path: Path, batching: str) -> Iterator[int]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    server = subprocess.Popen([sys.executable, "-c", _SERVE, str(path), str(port), batching], cwd=ROOT)
+    server = subprocess.Popen(
+        [sys.executable, "-c", _SERVE, str(path), str(port), batching], cwd=ROOT
+    )
     try:
         for _ in range(600):
             try:
@@ -195,7 +231,9 @@ def _served(path: Path, batching: str) -> Iterator[int]:
 
 def _check(run: Run, question: Question, port: int) -> None:
     asked = urllib.request.Request(
-        f"http://127.0.0.1:{port}/predict", json.dumps(_body(question)).encode(), {"Content-Type": "application/json"}
+        f"http://127.0.0.1:{port}/predict",
+        json.dumps(_body(question)).encode(),
+        {"Content-Type": "application/json"},
     )
     found = json.load(urllib.request.urlopen(asked))["answered"][0]["answers"]
     (wanted,) = run.answer([question], TOP)
@@ -205,7 +243,9 @@ def _check(run: Run, question: Question, port: int) -> None:
 def _ask(port: int, bodies: list[str], clients: int, seconds: float) -> list[float]:
     """How long each request took."""
     command = [sys.executable, "-c", _CLIENTS, str(port), str(clients), str(seconds)]
-    done = subprocess.run(command, input=json.dumps(bodies), capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command, input=json.dumps(bodies), capture_output=True, text=True, check=True
+    )
     taken: list[float] = json.loads(done.stdout)
     return taken
 
@@ -220,7 +260,9 @@ def _fuzz(run: Run, number: int) -> dict[str, int]:
     from getd.serving.app import create_app
     from getd.serving.middleware import ServeSettings
 
-    schema = schemathesis.openapi.from_asgi("/openapi.json", create_app(run, ServeSettings(timeout=20)))
+    schema = schemathesis.openapi.from_asgi(
+        "/openapi.json", create_app(run, ServeSettings(timeout=20))
+    )
     operations = [found.ok() for found in schema.get_all_operations()]
     statuses: dict[str, int] = {}
 

@@ -75,9 +75,19 @@ def measure(quick: bool = False) -> Result:
     step = details["step"]["best"]
     parts = _parts(trainer, shape, batch, step, repeats)
     work = batch * multiply_adds(shape.arity, shape.dim, shape.dim, shape.rank, shape.n_entities)
-    rates = _rates({"step": step, "bare products": details["bare"]["best"]}, work, 64 if quick else 2048)
-    figures.append(Figure("step: fraction of the large-matrix rate", rates["step"] / rates["large matrices"], "of 1"))
-    loss_figures, loss_plot, losses = _loss(shape, (8, 24) if quick else QUESTIONS, repeats=2 if quick else 15)
+    rates = _rates(
+        {"step": step, "bare products": details["bare"]["best"]}, work, 64 if quick else 2048
+    )
+    figures.append(
+        Figure(
+            "step: fraction of the large-matrix rate",
+            rates["step"] / rates["large matrices"],
+            "of 1",
+        )
+    )
+    loss_figures, loss_plot, losses = _loss(
+        shape, (8, 24) if quick else QUESTIONS, repeats=2 if quick else 15
+    )
     epoch, epoch_figures = _epoch(trainer, blocks, test, batch, passes=1 if quick else 2)
     python_figures, python = _python(trainer, blocks, step, batch, repeats)
     details |= {
@@ -88,15 +98,27 @@ def measure(quick: bool = False) -> Result:
         "python": python,
         "threads": torch.get_num_threads(),
     }
-    details |= {"shape": vars(shape), "batch": batch, "facts": {n: len(facts) for n, facts in blocks.items()}}
+    details |= {
+        "shape": vars(shape),
+        "batch": batch,
+        "facts": {n: len(facts) for n, facts in blocks.items()},
+    }
     return Result(
         name="training",
         figures=[*figures, *loss_figures, *epoch_figures, *python_figures],
         plots=[
-            bars("parts of a training step", "ms", {part: 1000 * seconds for part, seconds in parts.items()}),
+            bars(
+                "parts of a training step",
+                "ms",
+                {part: 1000 * seconds for part, seconds in parts.items()},
+            ),
             bars("rate", "GFLOP/s", rates),
             loss_plot,
-            bars("an epoch, and ranking", "seconds", {key: epoch[key] for key in epoch if key != "batches"}),
+            bars(
+                "an epoch, and ranking",
+                "seconds",
+                {key: epoch[key] for key in epoch if key != "batches"},
+            ),
         ],
         details=details,
         packages=("getd", "numpy", "torch"),
@@ -126,24 +148,32 @@ def _full_batches(trainer: Trainer, size: int) -> Iterator[Batch]:
     return cycle([batch for batch in _batches(trainer, size) if len(batch.rows) == size])
 
 
-def _step(trainer: Trainer, shape: Shape, batch: int, repeats: int) -> tuple[list[Figure], dict[str, Any]]:
+def _step(
+    trainer: Trainer, shape: Shape, batch: int, repeats: int
+) -> tuple[list[Figure], dict[str, Any]]:
     """A whole step and its bare products, taking turns; the loss must fall."""
     batches = _full_batches(trainer, batch)
     losses: list[float] = []
-    bare = run_products(bare_scoring(shape, batch) + bare_loss(batch * shape.arity, shape.n_entities, shape.dim))
+    bare = run_products(
+        bare_scoring(shape, batch) + bare_loss(batch * shape.arity, shape.n_entities, shape.dim)
+    )
     works = (lambda: losses.append(whole_step(trainer, next(batches))), bare)
     timings(*works, repeats=min(repeats, 5))  # to warm up
     step, bare_times = timings(*works, repeats=repeats)
     assert np.isfinite(losses).all()
     assert repeats < 10 or np.mean(losses[-10:]) < np.mean(losses[:10])
     return [
-        Figure("training step over its bare matrix products", min(step) / min(bare_times), "x", 1.5),
+        Figure(
+            "training step over its bare matrix products", min(step) / min(bare_times), "x", 1.5
+        ),
         Figure("training step", 1000 * min(step), "ms"),
         Figure("facts learnt from", batch / median(step), "facts/s"),
     ], {"step": summary(step), "bare": summary(bare_times)}
 
 
-def _parts(trainer: Trainer, shape: Shape, batch: int, step: float, repeats: int) -> dict[str, float]:
+def _parts(
+    trainer: Trainer, shape: Shape, batch: int, step: float, repeats: int
+) -> dict[str, float]:
     """Seconds of the parts of a step, each alone."""
     model, facts = trainer.model, random_facts(shape, batch)
     relation, entities = torch.tensor(facts.relation), torch.tensor(facts.entities)
@@ -156,7 +186,11 @@ def _parts(trainer: Trainer, shape: Shape, batch: int, step: float, repeats: int
 
     scoring_time, loss_time = best(scoring, loss, repeats=repeats)
     whole_step(trainer, next(_full_batches(trainer, batch)))  # all gradients are there
-    parts = {"scoring": scoring_time, "loss": loss_time, "optimiser": best(trainer.optimizer.step, repeats=repeats)[0]}
+    parts = {
+        "scoring": scoring_time,
+        "loss": loss_time,
+        "optimiser": best(trainer.optimizer.step, repeats=repeats)[0],
+    }
     return parts | {"rest": max(step - sum(parts.values()), 0.0)}
 
 
@@ -164,10 +198,14 @@ def _rates(seconds: dict[str, float], work: int, size: int) -> dict[str, float]:
     """GFLOP/s of what does the counted work in these times, beside that of a product of large matrices."""
     left, right, out = (torch.randn(size, size) for _ in range(3))
     large = best(lambda: torch.mm(left, right, out=out), repeats=9)[0]
-    return {name: 2e-9 * work / time for name, time in seconds.items()} | {"large matrices": 2e-9 * size**3 / large}
+    return {name: 2e-9 * work / time for name, time in seconds.items()} | {
+        "large matrices": 2e-9 * size**3 / large
+    }
 
 
-def _loss(shape: Shape, numbers: tuple[int, ...], repeats: int) -> tuple[list[Figure], Plot, dict[str, Any]]:
+def _loss(
+    shape: Shape, numbers: tuple[int, ...], repeats: int
+) -> tuple[list[Figure], Plot, dict[str, Any]]:
     """The fused loss with its gradients, its bare products, and ``cross_entropy`` over all scores."""
     figures, found = [], {}
     table = torch.randn(shape.n_entities, shape.dim) / shape.dim**0.5
@@ -178,11 +216,27 @@ def _loss(shape: Shape, numbers: tuple[int, ...], repeats: int) -> tuple[list[Fi
             torch.testing.assert_close(mine, other, rtol=1e-4, atol=1e-4 * float(other.abs().max()))
         bare = run_products(bare_loss(questions, shape.n_entities, shape.dim))
         fused_time, bare_time = best(fused, bare, repeats=max(repeats, repeats * 1536 // questions))
-        plain_time = best(plain, repeats=repeats)[0]  # apart: it would leave the caches full of its scores
-        figures.append(Figure(f"loss of {questions:,} questions over its products", fused_time / bare_time, "x", 1.3))
-        found[str(questions)] = {"fused": fused_time, "bare products": bare_time, "cross_entropy": plain_time}
+        plain_time = best(plain, repeats=repeats)[
+            0
+        ]  # apart: it would leave the caches full of its scores
+        figures.append(
+            Figure(
+                f"loss of {questions:,} questions over its products",
+                fused_time / bare_time,
+                "x",
+                1.3,
+            )
+        )
+        found[str(questions)] = {
+            "fused": fused_time,
+            "bare products": bare_time,
+            "cross_entropy": plain_time,
+        }
     x = [float(questions) for questions in numbers]
-    series = [Series(kind, x, [1000 * found[str(q)][kind] for q in numbers]) for kind in found[str(numbers[0])]]
+    series = [
+        Series(kind, x, [1000 * found[str(q)][kind] for q in numbers])
+        for kind in found[str(numbers[0])]
+    ]
     return figures, Plot(f"loss, {shape.n_entities:,} candidates", "questions", "ms", series), found
 
 
@@ -193,7 +247,11 @@ def _fused(questions: int, table: Tensor, target: Tensor) -> Callable[[], list[T
 
     def work() -> list[Tensor]:
         with torch.no_grad():
-            return [softmax_gradients(query, table, target, NOTHING, 0.0, 1.0, into), into.query, into.table]
+            return [
+                softmax_gradients(query, table, target, NOTHING, 0.0, 1.0, into),
+                into.query,
+                into.table,
+            ]
 
     return work
 
@@ -236,9 +294,20 @@ def _epoch(
     _check_ranks(model, test, known, ranks)
     ranking = best(lambda: rank_facts(model, test, known), repeats=passes)[0]
     model.train()
-    return {"ring": epoch, "multiplied out": multiplied, "ranking the test set": ranking, "batches": n_batches}, [
+    return {
+        "ring": epoch,
+        "multiplied out": multiplied,
+        "ranking the test set": ranking,
+        "batches": n_batches,
+    }, [
         Figure("epoch", epoch, "s"),
-        Figure("epoch with the core multiplied out, over the ring", multiplied / epoch, "x", 15, at_least=True),
+        Figure(
+            "epoch with the core multiplied out, over the ring",
+            multiplied / epoch,
+            "x",
+            15,
+            at_least=True,
+        ),
         Figure("ranking the test facts over an epoch", ranking / epoch, "x", 1 / 3),
     ]
 
@@ -273,9 +342,15 @@ def _check_ranks(model: GETD, facts: Facts, known: KnownAnswers, ranks: np.ndarr
         for row in range(len(scores)):
             answer, found = facts.entities[row, position], scores[row]
             rivals = np.ones(len(found), dtype=bool)
-            rivals[known.lookup(facts.relation[row : row + 1], facts.entities[row : row + 1], position).values] = False
+            rivals[
+                known.lookup(
+                    facts.relation[row : row + 1], facts.entities[row : row + 1], position
+                ).values
+            ] = False
             near = 1e-4 * np.abs(found).max()
-            first, last = ((found[rivals] > found[answer] + shift).sum() + 1 for shift in (near, -near))
+            first, last = (
+                (found[rivals] > found[answer] + shift).sum() + 1 for shift in (near, -near)
+            )
             assert first <= ranks[row, position] <= last
 
 
@@ -289,7 +364,9 @@ def _python(
     prepare = best(lambda: trainer.regime.prepare(next(batches)), repeats=repeats)[0]
     folded = {n: Facts(facts.relation, facts.entities % 64) for n, facts in blocks.items()}
     arity, n_relations = next(iter(blocks)), trainer.model.n_relations
-    tiny = make_trainer(make_model(Shape(arity, 2, 2, 64, n_relations), DROPOUT), folded, batch_size=batch)
+    tiny = make_trainer(
+        make_model(Shape(arity, 2, 2, 64, n_relations), DROPOUT), folded, batch_size=batch
+    )
     tiny_batches = _full_batches(tiny, batch)
     whole_step(tiny, next(tiny_batches))
     empty = best(lambda: whole_step(tiny, next(tiny_batches)), repeats=repeats)[0]
@@ -298,4 +375,8 @@ def _python(
         Figure("no operation runs in a step (profiler)", 100 * quickest.no_operation, "%"),
         Figure("data preparation alone, over a step", 100 * prepare / step, "%"),
         Figure("a step with next to no arithmetic, over a step", 100 * empty / step, "%"),
-    ], {"profiled steps": [vars(found) for found in profiled], "prepare": prepare, "step of d = R = 2": empty}
+    ], {
+        "profiled steps": [vars(found) for found in profiled],
+        "prepare": prepare,
+        "step of d = R = 2": empty,
+    }

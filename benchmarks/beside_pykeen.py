@@ -26,16 +26,22 @@ class Size:
     """What is compared."""
 
     dim: int = 32
-    batch: int = 16  # questions; PyKEEN holds batch x entities x dim numbers for DistMult and ComplEx
+    batch: int = (
+        16  # questions; PyKEEN holds batch x entities x dim numbers for DistMult and ComplEx
+    )
     facts: int = 512  # a batch of TransE
     negatives: int = 64  # of a fact, TransE
     steps: int = 200
     rounds: int = 5
 
 
-def beside_pykeen(facts: Facts, n_entities: int, n_relations: int, size: Size) -> dict[str, dict[str, Any]]:
+def beside_pykeen(
+    facts: Facts, n_entities: int, n_relations: int, size: Size
+) -> dict[str, dict[str, Any]]:
     """The seconds of so many steps of each model, ours and theirs."""
-    os.environ.setdefault("PYSTOW_HOME", tempfile.mkdtemp())  # PyKEEN writes there when it is imported
+    os.environ.setdefault(
+        "PYSTOW_HOME", tempfile.mkdtemp()
+    )  # PyKEEN writes there when it is imported
     try:
         from benchmarks.pykeen_models import NAMES
     except ImportError:
@@ -51,7 +57,9 @@ def beside_pykeen(facts: Facts, n_entities: int, n_relations: int, size: Size) -
 class _Pair:
     """One model twice, with all that its steps need."""
 
-    def __init__(self, name: str, facts: Facts, n_entities: int, n_relations: int, size: Size) -> None:
+    def __init__(
+        self, name: str, facts: Facts, n_entities: int, n_relations: int, size: Size
+    ) -> None:
         from benchmarks.pykeen_models import make_pair
 
         self.name, self.size, self.n_entities = name, size, n_entities
@@ -66,7 +74,9 @@ class _Pair:
             regime = {"regime": "sampled", "sampled_loss": "margin", "shared_negatives": False}  # type: ignore[dict-item]
             regime["negatives"] = size.negatives // 2  # type: ignore[assignment]
         self.trainer: Trainer = make_trainer(ours, {2: facts}, batch_size=self.rows, **regime)
-        batches = shuffled_batches(self.trainer.regime.sizes, self.rows, torch.Generator().manual_seed(0))
+        batches = shuffled_batches(
+            self.trainer.regime.sizes, self.rows, torch.Generator().manual_seed(0)
+        )
         self.batches = [batch for batch in batches if len(batch.rows) == self.rows]
         self.loop, self.optimizer = self._their_loop(triples, n_entities, n_relations)
 
@@ -86,13 +96,18 @@ class _Pair:
 
         return ours, theirs
 
-    def _their_loop(self, triples: Tensor, n_entities: int, n_relations: int) -> tuple[Any, torch.optim.Optimizer]:
+    def _their_loop(
+        self, triples: Tensor, n_entities: int, n_relations: int
+    ) -> tuple[Any, torch.optim.Optimizer]:
         from pykeen.losses import CrossEntropyLoss, MarginRankingLoss
         from pykeen.training import LCWATrainingLoop, SLCWATrainingLoop
         from pykeen.triples import CoreTriplesFactory
 
         factory = CoreTriplesFactory(
-            triples, num_entities=n_entities, num_relations=n_relations, create_inverse_triples=not self.sampled
+            triples,
+            num_entities=n_entities,
+            num_relations=n_relations,
+            create_inverse_triples=not self.sampled,
         )
         self.model.loss = MarginRankingLoss(margin=1.0) if self.sampled else CrossEntropyLoss()
         optimizer = torch.optim.Adam(self.model.get_grad_params(), lr=1e-3)
@@ -141,10 +156,14 @@ class _Pair:
                 )
                 expected = wrong.view(len(right), 2, -1)
                 torch.testing.assert_close(found[:, :, 1:], expected, rtol=1e-4, atol=1e-4)
-                torch.testing.assert_close(found[:, :, 0], right.expand(-1, 2), rtol=1e-4, atol=1e-4)
+                torch.testing.assert_close(
+                    found[:, :, 0], right.expand(-1, 2), rtol=1e-4, atol=1e-4
+                )
             else:
                 found = ours.score_candidates(asked.relation, asked.entities, asked.position)
-                torch.testing.assert_close(found, self.model.score_t(theirs["pairs"]), rtol=1e-4, atol=1e-4)
+                torch.testing.assert_close(
+                    found, self.model.score_t(theirs["pairs"]), rtol=1e-4, atol=1e-4
+                )
             self.trainer.optimizer.forget_gradients()
             with torch.enable_grad():
                 mine = self.trainer.regime.prepare(batch)(ours).item()

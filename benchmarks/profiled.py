@@ -35,7 +35,9 @@ def profiled_steps(trainer: Trainer, batches: list[Batch]) -> list[ProfiledStep]
     thread = steps[0][0]
 
     def spans(*kinds: str) -> list[tuple[float, float]]:
-        return _union([(a, b) for name, where, a, b in events if where == thread and name.startswith(kinds)])
+        return _union(
+            [(a, b) for name, where, a, b in events if where == thread and name.startswith(kinds)]
+        )
 
     operations, engine = spans("aten::"), spans("aten::", "autograd::engine::evaluate_function")
     preparing = spans("prepare")
@@ -43,7 +45,9 @@ def profiled_steps(trainer: Trainer, batches: list[Batch]) -> list[ProfiledStep]
     for _, start, stop in steps:
         own = [(max(a, start), min(b, stop)) for a, b in preparing if a < stop and b > start]
         python, no_operation = (
-            1 - (_within(busy, start, stop) - sum(_within(busy, a, b) for a, b in own)) / (stop - start)
+            1
+            - (_within(busy, start, stop) - sum(_within(busy, a, b) for a, b in own))
+            / (stop - start)
             for busy in (engine, operations)
         )
         found.append(ProfiledStep(1e-6 * (stop - start), python, no_operation))

@@ -88,8 +88,13 @@ def _complex(theirs: ERModel, reciprocal: bool) -> Weights:
 
 
 def _tucker(theirs: ERModel, reciprocal: bool) -> Weights:
-    core = theirs.interaction.core_tensor.detach()  # head, relation, tail; what is given stands first with inverses
-    return {**_vectors(theirs), "cores.2": core.permute(1, 2, 0) if reciprocal else core.permute(1, 0, 2)}
+    core = (
+        theirs.interaction.core_tensor.detach()
+    )  # head, relation, tail; what is given stands first with inverses
+    return {
+        **_vectors(theirs),
+        "cores.2": core.permute(1, 2, 0) if reciprocal else core.permute(1, 0, 2),
+    }
 
 
 def _conve(theirs: ERModel, reciprocal: bool) -> Weights:
@@ -99,9 +104,13 @@ def _conve(theirs: ERModel, reciprocal: bool) -> Weights:
     found = _vectors(theirs)
     bias = theirs.entity_representations[1]().detach().view(-1, 1)
     channels, dim = convolution.out_channels, linear.out_features
-    projection = linear.weight.detach().view(dim, channels, -1).permute(2, 1, 0).flatten(0, 1)  # places, then channels
+    projection = (
+        linear.weight.detach().view(dim, channels, -1).permute(2, 1, 0).flatten(0, 1)
+    )  # places, then channels
     maps = _norm("map_norm", map_norm)
-    maps["map_norm.running_mean"] = maps["map_norm.running_mean"] - convolution.bias.detach()  # we have no such bias
+    maps["map_norm.running_mean"] = (
+        maps["map_norm.running_mean"] - convolution.bias.detach()
+    )  # we have no such bias
     return {
         "entity.weight": torch.cat([found["entity.weight"], bias], dim=1),
         "relation.weight": found["relation.weight"],
@@ -131,7 +140,9 @@ def _their_tucker(factory: CoreTriplesFactory, dim: int, relation_dim: int, seed
 
 
 def _their_conve(factory: CoreTriplesFactory, dim: int, relation_dim: int, seed: int) -> ERModel:
-    height, width = make_model("conve", model_settings("conve", {"entity_dim": dim}), 1, 1, (2,)).inner.image
+    height, width = make_model(
+        "conve", model_settings("conve", {"entity_dim": dim}), 1, 1, (2,)
+    ).inner.image
     return TheirConvE(
         triples_factory=factory,
         embedding_dim=dim,
@@ -141,7 +152,9 @@ def _their_conve(factory: CoreTriplesFactory, dim: int, relation_dim: int, seed:
     )
 
 
-def _their_plain(make: type[ERModel], **more: object) -> Callable[[CoreTriplesFactory, int, int, int], ERModel]:
+def _their_plain(
+    make: type[ERModel], **more: object
+) -> Callable[[CoreTriplesFactory, int, int, int], ERModel]:
     def made(factory: CoreTriplesFactory, dim: int, relation_dim: int, seed: int) -> ERModel:
         return make(triples_factory=factory, embedding_dim=dim, random_seed=seed, **more)
 

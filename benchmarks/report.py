@@ -22,7 +22,11 @@ from getd.io.atomic import atomic_path
 from getd.io.environment import machine_facts
 
 BEGIN, END = "<!-- results: written by python -m benchmarks -->", "<!-- end of results -->"
-LINES, MARKERS, HATCHES = ("-", "--", "-.", ":"), "os^Dvx*P", ("", "///", "...", "xxx", "\\\\\\", "+++")
+LINES, MARKERS, HATCHES = (
+    ("-", "--", "-.", ":"),
+    "os^Dvx*P",
+    ("", "///", "...", "xxx", "\\\\\\", "+++"),
+)
 
 
 def to_json(result: Result) -> dict[str, Any]:
@@ -32,7 +36,9 @@ def to_json(result: Result) -> dict[str, Any]:
         "command": f"python -m benchmarks {result.name}",
         "figures": [asdict(figure) | {"holds": figure.holds} for figure in result.figures],
         "details": result.details,
-        "peak_memory_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),  # of the whole process
+        "peak_memory_mib": round(
+            resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        ),  # of the whole process
         "plots": [asdict(plot) for plot in result.plots],
         "tables": result.tables,
         "machine": machine_facts(*result.packages),
@@ -41,10 +47,18 @@ def to_json(result: Result) -> dict[str, Any]:
 
 def from_json(values: dict[str, Any]) -> Result:
     """The result that :func:`to_json` wrote."""
-    figures = [Figure(**{key: figure[key] for key in figure if key != "holds"}) for figure in values["figures"]]
-    plots = [Plot(**plot | {"series": [Series(**series) for series in plot["series"]]}) for plot in values["plots"]]
+    figures = [
+        Figure(**{key: figure[key] for key in figure if key != "holds"})
+        for figure in values["figures"]
+    ]
+    plots = [
+        Plot(**plot | {"series": [Series(**series) for series in plot["series"]]})
+        for plot in values["plots"]
+    ]
     packages = tuple(values["machine"]["versions"])
-    return Result(values["name"], figures, plots, values["details"], packages, values.get("tables", {}))
+    return Result(
+        values["name"], figures, plots, values["details"], packages, values.get("tables", {})
+    )
 
 
 def write(values: dict[str, Any], folder: Path) -> None:
@@ -60,10 +74,22 @@ def write(values: dict[str, Any], folder: Path) -> None:
 def show(result: Result, console: Console, enforced: bool = True) -> None:
     """Every figure with its limit and whether it holds."""
     table = Table(title=f"benchmark {result.name}", title_justify="left")
-    for column, justify in {"figure": "left", "value": "right", "unit": "left", "limit": "right", "": "left"}.items():
+    for column, justify in {
+        "figure": "left",
+        "value": "right",
+        "unit": "left",
+        "limit": "right",
+        "": "left",
+    }.items():
         table.add_column(column, justify=justify)  # type: ignore[arg-type]
     for figure in result.figures:
-        verdict = "" if figure.limit is None or not enforced else "holds" if figure.holds else "[bold red]beyond[/]"
+        verdict = (
+            ""
+            if figure.limit is None or not enforced
+            else "holds"
+            if figure.holds
+            else "[bold red]beyond[/]"
+        )
         table.add_row(figure.name, number(figure.value), figure.unit, limit(figure), verdict)
     console.print(table)
     for title, rows in result.tables.items():
@@ -87,14 +113,21 @@ def number(value: float) -> str:
 
 def limit(figure: Figure) -> str:
     """The limit of a figure as one reads it."""
-    return "" if figure.limit is None else f"{'≥' if figure.at_least else '≤'} {number(figure.limit)}"
+    return (
+        "" if figure.limit is None else f"{'≥' if figure.at_least else '≤'} {number(figure.limit)}"
+    )
 
 
 def draw(plots: list[Plot], path: Path) -> None:
     """The plots of a result under one another, two in a row; to be read without colours, too."""
     columns = min(2, len(plots))
     rows = -(-len(plots) // columns)
-    style: dict[Any, Any] = {"svg.hashsalt": "getd", "font.size": 9, "axes.grid": True, "grid.linewidth": 0.3}
+    style: dict[Any, Any] = {
+        "svg.hashsalt": "getd",
+        "font.size": 9,
+        "axes.grid": True,
+        "grid.linewidth": 0.3,
+    }
     with matplotlib.rc_context(style):
         canvas = Canvas(figsize=(5.2 * columns, 3.6 * rows), layout="constrained")
         places = canvas.subplots(rows, columns, squeeze=False).ravel()
@@ -110,8 +143,20 @@ def draw(plots: list[Plot], path: Path) -> None:
 
 def _curves(plot: Plot, axes: Axes) -> None:
     for i, series in enumerate(plot.series):
-        line, marker, grey = LINES[i % len(LINES)], MARKERS[i % len(MARKERS)], str(0.5 * (i % 3) / 2)
-        axes.plot(series.x, series.y, line, marker=marker, color=grey, label=series.name, markerfacecolor="white")
+        line, marker, grey = (
+            LINES[i % len(LINES)],
+            MARKERS[i % len(MARKERS)],
+            str(0.5 * (i % 3) / 2),
+        )
+        axes.plot(
+            series.x,
+            series.y,
+            line,
+            marker=marker,
+            color=grey,
+            label=series.name,
+            markerfacecolor="white",
+        )
     if plot.log:
         axes.set_xscale("log")
         axes.set_yscale("log")
@@ -125,7 +170,9 @@ def _bars(plot: Plot, axes: Axes) -> None:
         places = np.array(series.x) + (i - (len(plot.series) - 1) / 2) * width
         shade = str(0.45 + 0.5 * i / max(len(plot.series), 2))
         hatch = HATCHES[i % len(HATCHES)]
-        bars = axes.bar(places, series.y, width, color=shade, hatch=hatch, edgecolor="black", label=series.name)
+        bars = axes.bar(
+            places, series.y, width, color=shade, hatch=hatch, edgecolor="black", label=series.name
+        )
         axes.bar_label(bars, labels=[number(y) for y in series.y], fontsize=7)
     axes.set_xticks(range(len(ticks)), ticks)
     axes.grid(visible=False, axis="x")
@@ -147,12 +194,15 @@ def _section(values: dict[str, Any], folder: Path) -> str:
     lines = ["", f"### {result.name}", "", "| figure | value | limit | |", "|---|---:|---:|---|"]
     for figure in result.figures:
         verdict = "" if figure.limit is None else "holds" if figure.holds else "**beyond**"
-        lines.append(f"| {figure.name} | {number(figure.value)} {figure.unit} | {limit(figure)} | {verdict} |")
+        lines.append(
+            f"| {figure.name} | {number(figure.value)} {figure.unit} | {limit(figure)} | {verdict} |"
+        )
     for title, rows in result.tables.items():
         columns = list(next(iter(rows.values())))
         lines += ["", f"| {title} | {' | '.join(columns)} |", f"|---|{'---:|' * len(columns)}"]
         lines += [
-            f"| {name} | {' | '.join(number(values[column]) for column in columns)} |" for name, values in rows.items()
+            f"| {name} | {' | '.join(number(values[column]) for column in columns)} |"
+            for name, values in rows.items()
         ]
     threads = f", torch on {machine['threads']}" if machine.get("threads") else ""
     versions = ", ".join(f"{package} {version}" for package, version in machine["versions"].items())

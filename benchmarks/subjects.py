@@ -43,13 +43,21 @@ class Shape:
 def random_facts(shape: Shape, n: int, seed: int = 0) -> Facts:
     """``n`` facts with every entity and relation alike likely."""
     rng = np.random.default_rng(seed)
-    return Facts(rng.integers(0, shape.n_relations, n), rng.integers(0, shape.n_entities, (n, shape.arity)))
+    return Facts(
+        rng.integers(0, shape.n_relations, n), rng.integers(0, shape.n_entities, (n, shape.arity))
+    )
 
 
-def make_model(shape: Shape, settings: Mapping[str, float] | None = None, cls: type[GETD] = GETD) -> GETD:
+def make_model(
+    shape: Shape, settings: Mapping[str, float] | None = None, cls: type[GETD] = GETD
+) -> GETD:
     """A GETD with random weights, always the same."""
-    chosen = GETDSettings.model_validate({"entity_dim": shape.dim, "ring_ranks": shape.rank, **(settings or {})})
-    return cls(shape.n_entities, shape.n_relations, [shape.arity], chosen, torch.Generator().manual_seed(0))
+    chosen = GETDSettings.model_validate(
+        {"entity_dim": shape.dim, "ring_ranks": shape.rank, **(settings or {})}
+    )
+    return cls(
+        shape.n_entities, shape.n_relations, [shape.arity], chosen, torch.Generator().manual_seed(0)
+    )
 
 
 def make_trainer(model: ScoringModel, blocks: Mapping[int, Facts], **settings: object) -> Trainer:
@@ -57,7 +65,9 @@ def make_trainer(model: ScoringModel, blocks: Mapping[int, Facts], **settings: o
     chosen = TrainSettings.model_validate({"device": "cpu", "patience": 0, **settings})
     known = KnownAnswers.build([blocks], model.n_relations, model.n_entities)
     model.train()
-    return Trainer(model, REGIMES[chosen.regime](blocks, known, model.n_entities, chosen, CPU), None, chosen)
+    return Trainer(
+        model, REGIMES[chosen.regime](blocks, known, model.n_entities, chosen, CPU), None, chosen
+    )
 
 
 def whole_step(trainer: Trainer, batch: Batch) -> float:
@@ -78,7 +88,9 @@ def ring_products(arity: int) -> int:
     return made
 
 
-def multiply_adds(arity: int, entity_dim: int, relation_dim: int, rank: int, n_entities: int) -> int:
+def multiply_adds(
+    arity: int, entity_dim: int, relation_dim: int, rank: int, n_entities: int
+) -> int:
     """Multiply-adds of a training step for one fact, all positions: the forward pass, and twice that for gradients.
 
     This is the work that is needed; scores that are made a second time to save memory are not counted.
@@ -88,7 +100,9 @@ def multiply_adds(arity: int, entity_dim: int, relation_dim: int, rank: int, n_e
     """
     projections = (relation_dim + arity * entity_dim) * rank**2
     closings = arity * entity_dim * rank**2
-    return 3 * (projections + ring_products(arity) * rank**3 + closings + arity * entity_dim * n_entities)
+    return 3 * (
+        projections + ring_products(arity) * rank**3 + closings + arity * entity_dim * n_entities
+    )
 
 
 def bare_scoring(shape: Shape, batch: int) -> list[Product]:
@@ -123,7 +137,10 @@ def bare_loss(questions: int, n_entities: int, dim: int) -> list[Product]:
 
 def run_products(products: list[Product]) -> Callable[[], None]:
     """Work that does these products and nothing else."""
-    calls = [(torch.bmm if left.dim() == 3 else torch.mm, left, right, out) for left, right, out in products]
+    calls = [
+        (torch.bmm if left.dim() == 3 else torch.mm, left, right, out)
+        for left, right, out in products
+    ]
 
     def work() -> None:
         for multiply, left, right, out in calls:
@@ -155,6 +172,8 @@ def multiplied_out_adds(arity: int, dim: int, rank: int, n_entities: int, batch:
     Contracting the core with a batch takes two products of ``d^m`` each.
     """
     modes = arity + 1
-    halves = sum(rank**3 * dim**i for half in (modes // 2, modes - modes // 2) for i in range(2, half + 1))
+    halves = sum(
+        rank**3 * dim**i for half in (modes // 2, modes - modes // 2) for i in range(2, half + 1)
+    )
     per_batch = halves + rank**2 * dim**modes
     return int(3 * (per_batch // batch + 2 * dim**modes + arity * dim * n_entities))

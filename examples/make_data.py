@@ -17,7 +17,20 @@ REGIONS = {
 FAMILIES = ("bolts", "cables", "filters", "pumps", "seals", "valves")
 SIZES = ("S", "M", "L", "XL")
 QUARTERS = tuple(f"{year}-Q{quarter}" for year in (2024, 2025) for quarter in (1, 2, 3, 4))
-NAMES = ("Abel", "Boren", "Cardis", "Dunne", "Eklund", "Faro", "Gant", "Holt", "Imhof", "Jarvi", "Kessel", "Lund")
+NAMES = (
+    "Abel",
+    "Boren",
+    "Cardis",
+    "Dunne",
+    "Eklund",
+    "Faro",
+    "Gant",
+    "Holt",
+    "Imhof",
+    "Jarvi",
+    "Kessel",
+    "Lund",
+)
 
 
 def deliveries(rng: random.Random) -> list[tuple[str, ...]]:
@@ -29,7 +42,14 @@ def deliveries(rng: random.Random) -> list[tuple[str, ...]]:
     ):
         for site in sites:
             if rng.random() < 0.45:
-                rows.append((f"{chosen[region, family][number // 2 % 2]} & Co", f"{family} {size}", site, quarter))
+                rows.append(
+                    (
+                        f"{chosen[region, family][number // 2 % 2]} & Co",
+                        f"{family} {size}",
+                        site,
+                        quarter,
+                    )
+                )
     rng.shuffle(rows)
     return rows
 
@@ -79,9 +99,13 @@ def careers(rng: random.Random) -> list[tuple[str, ...]]:
         subject = rng.choice(sorted(SCHOOLS))
         first, second = SCHOOLS[subject]
         employer = EMPLOYERS[subject]
-        rows.append((person, "educated at", first, "subject of study", subject, "degree", "bachelor"))
+        rows.append(
+            (person, "educated at", first, "subject of study", subject, "degree", "bachelor")
+        )
         if rng.random() < 0.7:
-            rows.append((person, "educated at", second, "subject of study", subject, "degree", "doctor"))
+            rows.append(
+                (person, "educated at", second, "subject of study", subject, "degree", "doctor")
+            )
             rows.append((person, "works for", employer, "position", f"senior in {subject}"))
         else:
             rows.append((person, "works for", employer, "position", f"junior in {subject}"))
@@ -95,7 +119,9 @@ def main() -> None:
         csv.writer(file, lineterminator="\n").writerows(
             [("supplier", "part", "site", "quarter"), *deliveries(random.Random(0))]
         )
-    with (HERE / "hyper-relational" / "careers.csv").open("w", newline="", encoding="utf-8") as file:
+    with (HERE / "hyper-relational" / "careers.csv").open(
+        "w", newline="", encoding="utf-8"
+    ) as file:
         csv.writer(file, lineterminator="\n").writerows(careers(random.Random(0)))
 
 

@@ -24,7 +24,12 @@ from getd.runs.folder import RunFolder
 
 FOUND = Path(__file__).parent / "every_model.json"
 SETS = ("demo", "WikiPeople-3", "WikiPeople-4", "JF17K-3", "JF17K-4", "JF17K", "WN18", "FB15k")
-FEW = ("training.epochs=1", "training.validation_sample=50", "training.test_sample=50", "training.threads=1")
+FEW = (
+    "training.epochs=1",
+    "training.validation_sample=50",
+    "training.test_sample=50",
+    "training.threads=1",
+)
 PAGE = FOUND.with_suffix(".md")
 HEAD = """# Every model on every data set
 
@@ -53,7 +58,18 @@ def main() -> None:
 def one_epoch(data: str, model: str) -> dict[str, Any]:
     """As a user would do it."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "getd", "train", data, "--model", model, "--out", f"{folder}/run", "--quiet"]
+        command = [
+            sys.executable,
+            "-m",
+            "getd",
+            "train",
+            data,
+            "--model",
+            model,
+            "--out",
+            f"{folder}/run",
+            "--quiet",
+        ]
         command += [part for setting in FEW for part in ("--set", setting)]
         if subprocess.run(command, check=False, stdout=subprocess.DEVNULL).returncode:
             sys.exit(f"{model} on {data}: the training did not finish")
@@ -79,7 +95,9 @@ def run_regime(model: str) -> str:
 
 def read() -> dict[str, Any]:
     """What was found so far."""
-    found: dict[str, Any] = json.loads(FOUND.read_text(encoding="utf-8"))["found"] if FOUND.exists() else {}
+    found: dict[str, Any] = (
+        json.loads(FOUND.read_text(encoding="utf-8"))["found"] if FOUND.exists() else {}
+    )
     return found
 
 
@@ -97,7 +115,9 @@ def write_table() -> None:
     lines = [f"| model | {' | '.join(SETS)} |", "|---|" + "---|" * len(SETS)]
     for model in MODELS:
         seconds = [found.get(f"{model} on {data}", {}).get("seconds") for data in SETS]
-        lines.append(f"| `{model}` | {' | '.join('–' if s is None else f'{s:,.1f}' for s in seconds)} |")
+        lines.append(
+            f"| `{model}` | {' | '.join('–' if s is None else f'{s:,.1f}' for s in seconds)} |"
+        )
     with atomic_path(PAGE) as temporary:
         temporary.write_text(HEAD + "\n" + "\n".join(lines) + "\n", encoding="utf-8")
 

@@ -47,7 +47,9 @@ def main() -> None:
     """Train what was not trained yet, then make the page anew."""
     parser = argparse.ArgumentParser(prog="python -m experiments.norms", description=__doc__)
     parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS)
-    parser.add_argument("--seeds", type=int, default=10, help="trainings of each set with default settings")
+    parser.add_argument(
+        "--seeds", type=int, default=10, help="trainings of each set with default settings"
+    )
     chosen = parser.parse_args()
     for data in chosen.sets:
         for form in FORMS if data in (*SMALL, "JF17K-4") else ["batch"]:
@@ -100,17 +102,31 @@ def read() -> dict[str, Any]:
 def write_page() -> None:
     """Norms side by side, then the seeds of the default."""
     results = read()
-    lines = ["## Seed 0, by norm", "", f"| set | {' | '.join(FORMS)} |", "|---|" + "---|" * len(FORMS)]
+    lines = [
+        "## Seed 0, by norm",
+        "",
+        f"| set | {' | '.join(FORMS)} |",
+        "|---|" + "---|" * len(FORMS),
+    ]
     for data in SETS:
         cells = [results.get(f"{data}, {form}, seed 0") for form in FORMS]
         if any(cells):
             shown = [f"{cell['best']:.3f} (−{cell['fall']:.3f})" if cell else "–" for cell in cells]
             lines.append(f"| {data} | {' | '.join(shown)} |")
 
-    lines += ["", "## The default, by seed", "", "| set | seeds | best MRR, lowest to highest | largest fall |"]
+    lines += [
+        "",
+        "## The default, by seed",
+        "",
+        "| set | seeds | best MRR, lowest to highest | largest fall |",
+    ]
     lines.append("|---|---|---|---|")
     for data in SETS:
-        seeds = [result for result in results.values() if (result["data"], result["form"]) == (data, "batch")]
+        seeds = [
+            result
+            for result in results.values()
+            if (result["data"], result["form"]) == (data, "batch")
+        ]
         if seeds:
             best = sorted(result["best"] for result in seeds)
             fall = max(result["fall"] for result in seeds)

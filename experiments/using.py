@@ -44,7 +44,11 @@ PAGE = FOUND.with_suffix(".md")
 REPLACED, LISTED = 200, 400  # facts made wrong, and how many of the most suspicious are looked at
 NEW = 300  # entities held out of training
 SEED = 1
-DRAWS = (1, 2, 3)  # of new entities; the constants of `extend` were chosen with others: 0, 10 and 11
+DRAWS = (
+    1,
+    2,
+    3,
+)  # of new entities; the constants of `extend` were chosen with others: 0, 10 and 11
 TOP = 200  # missing facts
 
 
@@ -71,10 +75,15 @@ def calibration(data: str) -> Callable[[Path], dict[str, Any]]:
         before, after = reliability(run.model, test, known, [Calibration(), run.calibration])
         generator, area = torch.Generator().manual_seed(SEED), {}
         ((arity, facts),) = test.items()
-        for kind, temperature in (("random", None), ("likely", run.calibration.temperature_of(arity))):
+        for kind, temperature in (
+            ("random", None),
+            ("likely", run.calibration.temperature_of(arity)),
+        ):
             with scoring(run.model):
                 false = corrupt(run.model, facts, known, generator, temperature)
-            chances = [np.array(run.answerer.confidence(some), dtype=float) for some in (facts, false)]
+            chances = [
+                np.array(run.answerer.confidence(some), dtype=float) for some in (facts, false)
+            ]
             area[kind] = area_under_curve(*chances)
         return {
             "row": row,
@@ -97,7 +106,9 @@ def mistakes(runs: Path) -> dict[str, Any]:
     wrong = with_mistakes(train.take(rows), kb, rng)
     kept = train.take(np.setdiff1d(np.arange(len(train)), rows))
     run = trained(
-        runs / "mistakes", kb.with_splits(**{**kb.splits, "train": join({4: kept}, {4: wrong})}), "best/getd-jf17k-4"
+        runs / "mistakes",
+        kb.with_splits(**{**kb.splits, "train": join({4: kept}, {4: wrong})}),
+        "best/getd-jf17k-4",
     )
     made = set(kb.decode(wrong))
     found = [rating.fact in made for rating in run.suspicious(LISTED)]
@@ -117,7 +128,9 @@ def with_mistakes(facts: Facts, kb: KnowledgeBase, rng: np.random.Generator) -> 
     known, entities, wrong = kb.known(), facts.entities.copy(), np.arange(len(facts))
     while len(wrong):
         entities[wrong] = facts.entities[wrong]
-        entities[wrong, rng.integers(facts.arity, size=len(wrong))] = rng.integers(kb.n_entities, size=len(wrong))
+        entities[wrong, rng.integers(facts.arity, size=len(wrong))] = rng.integers(
+            kb.n_entities, size=len(wrong)
+        )
         wrong = wrong[is_known(known, Facts(facts.relation[wrong], entities[wrong]))]
     return Facts(facts.relation, entities)
 
@@ -134,7 +147,11 @@ def reasons(runs: Path) -> dict[str, Any]:
             (why,) = run.why_fact(fact, [position])
             found.append(any(follows(kb.decode(fact)[0], reason.fact) for reason in why.facts))
             assert arity == fact.arity
-    return {"config": "getd demo", "right_answers": len(found), "with_a_fact_of_the_rule": float(np.mean(found))}
+    return {
+        "config": "getd demo",
+        "right_answers": len(found),
+        "with_a_fact_of_the_rule": float(np.mean(found)),
+    }
 
 
 def demo_rules(kb: KnowledgeBase) -> Callable[[Fact, Fact], bool]:
@@ -151,7 +168,9 @@ def demo_rules(kb: KnowledgeBase) -> Callable[[Fact, Fact], bool]:
             return reason[0] == "fixture" and {*reason[1:3]} == {*fact[1:3]}
         if fact[0] == "based in":  # from who is born in the city, and who plays for the club
             return (reason[0] == "born in" and reason[2] == fact[2]) or fact[1] == reason[2]
-        return reason[0] in ("fixture", "transfer") and fact[1] in reason[1:]  # a league: from whom the club meets
+        return (
+            reason[0] in ("fixture", "transfer") and fact[1] in reason[1:]
+        )  # a league: from whom the club meets
 
     return follows
 
@@ -177,16 +196,27 @@ def new_entities_drawn(runs: Path, seed: int) -> dict[str, Any]:
     kb, rng = getd.load("JF17K-4"), np.random.default_rng(seed)
     held = set(rng.choice(list(kb.entities), NEW, replace=False).tolist())
     every = {split: named_facts(kb, split) for split in kb.splits}
-    splits = {split: [fact for fact in facts if not held & {*fact[1:]}] for split, facts in every.items()}
+    splits = {
+        split: [fact for fact in facts if not held & {*fact[1:]}] for split, facts in every.items()
+    }
     left = {fact[0] for facts in splits.values() for fact in facts}  # a relation cannot be new
-    touched = [fact for facts in every.values() for fact in facts if held & {*fact[1:]} and fact[0] in left]
+    touched = [
+        fact for facts in every.values() for fact in facts if held & {*fact[1:]} and fact[0] in left
+    ]
     order = rng.permutation(len(touched))
     given, rest = ([touched[i] for i in part] for part in (order[0::2], order[1::2]))
     seen = {name for facts in [*splits.values(), given] for fact in facts for name in fact[1:]}
     asked = [fact for fact in rest if {*fact[1:]} <= seen]
     with TemporaryDirectory() as folder:
-        before = trained(runs / f"without-{seed}", KnowledgeBase.from_facts(splits), "best/getd-jf17k-4", memory=True)
-        (Path(folder) / "new.txt").write_text("".join("\t".join(fact) + "\n" for fact in given), encoding="utf-8")
+        before = trained(
+            runs / f"without-{seed}",
+            KnowledgeBase.from_facts(splits),
+            "best/getd-jf17k-4",
+            memory=True,
+        )
+        (Path(folder) / "new.txt").write_text(
+            "".join("\t".join(fact) + "\n" for fact in given), encoding="utf-8"
+        )
         after = extend(before, Path(folder) / "new.txt", Path(folder) / "run")
         retrained = trained(
             runs / f"retrained-{seed}",
@@ -196,8 +226,14 @@ def new_entities_drawn(runs: Path, seed: int) -> dict[str, Any]:
         )
         models = {"extend": after.bare_model, "extend, with memory": after.model}
         found = {name: mrr(model, after.kb, asked, held) for name, model in models.items()}
-        found |= {name: mrr(model, after.kb, asked, held) for name, model in floor_models(after.kb).items()}
-        models = {"trained again": retrained.bare_model, "trained again, with memory": retrained.model}
+        found |= {
+            name: mrr(model, after.kb, asked, held)
+            for name, model in floor_models(after.kb).items()
+        }
+        models = {
+            "trained again": retrained.bare_model,
+            "trained again, with memory": retrained.model,
+        }
         found |= {name: mrr(model, retrained.kb, asked, held) for name, model in models.items()}
     return {
         "given": len(given),
@@ -207,13 +243,17 @@ def new_entities_drawn(runs: Path, seed: int) -> dict[str, Any]:
     }
 
 
-def mrr(model: ScoringModel, kb: KnowledgeBase, asked: Sequence[Fact], held: set[str]) -> tuple[float, float]:
+def mrr(
+    model: ScoringModel, kb: KnowledgeBase, asked: Sequence[Fact], held: set[str]
+) -> tuple[float, float]:
     """Of all questions of the facts, and of those whose answer is one of the held-out entities."""
     facts = Facts(
         kb.relations.ids([fact[0] for fact in asked]),
         kb.entities.ids([name for fact in asked for name in fact[1:]]).reshape(len(asked), -1),
     )
-    known = KnownAnswers.build([*kb.splits.values(), {facts.arity: facts}], kb.n_relations, kb.n_entities)
+    known = KnownAnswers.build(
+        [*kb.splits.values(), {facts.arity: facts}], kb.n_relations, kb.n_entities
+    )
     reciprocal = 1 / rank_facts(model, facts, known).rank
     new = np.array([[name in held for name in fact[1:]] for fact in asked])
     return float(reciprocal.mean()), float(reciprocal[new].mean())
@@ -245,7 +285,12 @@ def missing_facts(runs: Path) -> dict[str, Any]:
 
 def named_facts(kb: KnowledgeBase, *splits: str) -> list[Fact]:
     """The facts of some splits, all where none is named, with their names."""
-    return [fact for split in splits or kb.splits for block in kb.split(split).values() for fact in kb.decode(block)]
+    return [
+        fact
+        for split in splits or kb.splits
+        for block in kb.split(split).values()
+        for fact in kb.decode(block)
+    ]
 
 
 def trained(path: Path, kb: KnowledgeBase, row: str | None, memory: bool = False) -> Run:
@@ -272,7 +317,9 @@ PARTS: dict[str, Callable[[Path], dict[str, Any]]] = {
 
 def read() -> dict[str, Any]:
     """What was found so far."""
-    found: dict[str, Any] = json.loads(FOUND.read_text(encoding="utf-8"))["found"] if FOUND.exists() else {}
+    found: dict[str, Any] = (
+        json.loads(FOUND.read_text(encoding="utf-8"))["found"] if FOUND.exists() else {}
+    )
     return found
 
 
@@ -280,16 +327,28 @@ def keep(part: str, result: dict[str, Any]) -> None:
     """Write one more result down."""
     print(part, result)
     versions = environment()["versions"]
-    result = result | {"command": f"python -m experiments.using {part}", "seed": SEED, "versions": versions}
+    result = result | {
+        "command": f"python -m experiments.using {part}",
+        "seed": SEED,
+        "versions": versions,
+    }
     with atomic_path(FOUND) as temporary:
-        values = {"machine": machine_facts(), "found": dict(sorted((read() | {part: result}).items()))}
+        values = {
+            "machine": machine_facts(),
+            "found": dict(sorted((read() | {part: result}).items())),
+        }
         temporary.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
 
 
 def write_page() -> None:
     """The figures, for people."""
     found = read()
-    lines = ["# What is done with a run: how good it is", "", "Made by `python -m experiments.using`.", ""]
+    lines = [
+        "# What is done with a run: how good it is",
+        "",
+        "Made by `python -m experiments.using`.",
+        "",
+    ]
     lines += ["| what | figure |", "|---|---|"]
     for part in PARTS:
         for name, value in _figures(found.get(part, {})):

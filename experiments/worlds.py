@@ -15,8 +15,15 @@ DAYS, SHIFTS, WARDS, GRADES = 90, ("early", "late", "night"), 12, 6
 def plays_for(seed: int = 0) -> KnowledgeBase:
     """One relation of the demo alone: a relation that tells nothing."""
     demo = load("demo")
-    facts = [fact for split in demo.splits.values() for block in split.values() for fact in demo.decode(block)]
-    return KnowledgeBase.from_facts([fact for fact in facts if fact[0] == "plays for"], name="plays-for", seed=seed)
+    facts = [
+        fact
+        for split in demo.splits.values()
+        for block in split.values()
+        for fact in demo.decode(block)
+    ]
+    return KnowledgeBase.from_facts(
+        [fact for fact in facts if fact[0] == "plays for"], name="plays-for", seed=seed
+    )
 
 
 def hospital(seed: int = 0) -> KnowledgeBase:
@@ -33,17 +40,30 @@ def hospital(seed: int = 0) -> KnowledgeBase:
         shift = (turn[nurse] + day // 7) % len(SHIFTS)
         where = ward[nurse] if rng.random() < 0.9 else rng.integers(0, WARDS)
         supervisor = f"sister {where * len(SHIFTS) + shift}"
-        facts.add(("shift", f"nurse {nurse}", f"ward {where}", f"day {day}", SHIFTS[shift], supervisor))
+        facts.add(
+            ("shift", f"nurse {nurse}", f"ward {where}", f"day {day}", SHIFTS[shift], supervisor)
+        )
 
     for nurse in range(len(ward)):
         facts.add(("grade", f"nurse {nurse}", f"grade {(ward[nurse] + turn[nurse]) % GRADES}"))
         facts.add(("works in", f"nurse {nurse}", f"ward {ward[nurse]}"))
-        facts |= {("knows", f"nurse {nurse}", f"nurse {other}") for other in np.flatnonzero(ward == ward[nurse])}
+        facts |= {
+            ("knows", f"nurse {nurse}", f"nurse {other}")
+            for other in np.flatnonzero(ward == ward[nurse])
+        }
 
     for patient in range(110):
         where = rng.integers(0, WARDS)
         doctor, day = where * 2 + rng.integers(0, 2), rng.integers(0, DAYS)
-        facts.add(("admission", f"patient {patient % 80}", f"ward {where}", f"doctor {doctor}", f"day {day}"))
+        facts.add(
+            (
+                "admission",
+                f"patient {patient % 80}",
+                f"ward {where}",
+                f"doctor {doctor}",
+                f"day {day}",
+            )
+        )
     return KnowledgeBase.from_facts(sorted(facts), name="hospital", seed=seed)
 
 
@@ -63,7 +83,14 @@ def three_relations(seed: int = 1) -> KnowledgeBase:
     def joins() -> tuple[str, ...]:
         a, b = rng.integers(0, 200), rng.integers(0, 40)
         c = (kind_a[a] * 3 + kind_b[b]) % 30
-        return ("joins", f"a{a}", f"b{b}", f"c{c}", f"d{(kind_a[a] + kind_b[b]) % 10}", f"a{(a * 7 + c) % 200}")
+        return (
+            "joins",
+            f"a{a}",
+            f"b{b}",
+            f"c{c}",
+            f"d{(kind_a[a] + kind_b[b]) % 10}",
+            f"a{(a * 7 + c) % 200}",
+        )
 
     facts = _distinct(of, 800) | _distinct(admits, 100) | _distinct(joins, 1700)
     return KnowledgeBase.from_facts(sorted(facts), name="three-relations", seed=seed)

@@ -12,9 +12,13 @@ from hypothesis import HealthCheck, settings
 
 from getd.cli.app import main
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests run side by side: a thread each, here and in what they start
+os.environ.setdefault(
+    "OMP_NUM_THREADS", "1"
+)  # tests run side by side: a thread each, here and in what they start
 
-settings.register_profile("getd", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "getd", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("getd")
 
 
@@ -67,5 +71,12 @@ def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
 @pytest.fixture(autouse=True)
 def own_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a test prints does not depend on the terminal that the tests were started from."""
-    for name in ("COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+    for name in (
+        "COLUMNS",
+        "FORCE_COLOR",
+        "LINES",
+        "NO_COLOR",
+        "TTY_COMPATIBLE",
+        "TTY_INTERACTIVE",
+    ):
         monkeypatch.delenv(name, raising=False)

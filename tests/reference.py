@@ -9,7 +9,9 @@ def known_answers(facts: list[Fact], question: Fact, slot: int) -> list[str | in
     """What fills ``slot`` (0: the relation) so that a fact comes out; the question's own value there is not read."""
     answers = set()
     for fact in facts:
-        if len(fact) == len(question) and all(fact[i] == question[i] for i in range(len(fact)) if i != slot):
+        if len(fact) == len(question) and all(
+            fact[i] == question[i] for i in range(len(fact)) if i != slot
+        ):
             answers.add(fact[slot])
     return sorted(answers)
 

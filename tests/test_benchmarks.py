@@ -9,29 +9,51 @@ from typing import Any
 import pytest
 
 from benchmarks.__main__ import main, measure, names
-from benchmarks.harness import Figure, Memory, Plot, Result, Series, best, memory, peak_memory, slope
+from benchmarks.harness import (
+    Figure,
+    Memory,
+    Plot,
+    Result,
+    Series,
+    best,
+    memory,
+    peak_memory,
+    slope,
+)
 from benchmarks.report import BEGIN, END, from_json, to_json, write
 from benchmarks.subjects import multiply_adds, ring_products
 
 FIGURES = [Figure("step over bare", 1.2, "x", 1.5), Figure("speed-up", 20, "x", 15, at_least=True)]
-CURVES = Plot("time", "entities", "s", [Series("ours", [1, 10], [1, 2]), Series("bare", [1, 10], [1, 3])])
+CURVES = Plot(
+    "time", "entities", "s", [Series("ours", [1, 10], [1, 2]), Series("bare", [1, 10], [1, 3])]
+)
 BARS = Plot("parts", "", "ms", [Series("ms", [0, 1], [1, 2])], log=False, x_ticks=["loss", "rest"])
 TABLES = {"demo": {"getd": {"facts a second": 1234.0, "parameters": 56.0}}}
-RESULT = Result("made_up", FIGURES, [CURVES, BARS, BARS], {"seconds": {"step": 1.0}}, ("getd", "torch"), TABLES)
+RESULT = Result(
+    "made_up", FIGURES, [CURVES, BARS, BARS], {"seconds": {"step": 1.0}}, ("getd", "torch"), TABLES
+)
 BEYOND = Result("made_up", [Figure("step over bare", 1.6, "x", 1.5)], [], {}, ())
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> dict[str, Any]:
     """Where a run of all benchmarks may write, and one benchmark to run."""
-    (tmp_path / "README.md").write_text(f"before\n{BEGIN}\noutdated\n{END}\nafter\n", encoding="utf-8")
+    (tmp_path / "README.md").write_text(
+        f"before\n{BEGIN}\noutdated\n{END}\nafter\n", encoding="utf-8"
+    )
     return {"folder": tmp_path / "results", "readme": tmp_path / "README.md"}
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) if name in ("memory", "serving") else name for name in names()]
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name in ("memory", "serving") else name
+        for name in names()
+    ],
 )
-def test_a_benchmark_asserts_its_results_and_reports_in_the_common_form(name: str, tmp_path: Path) -> None:
+def test_a_benchmark_asserts_its_results_and_reports_in_the_common_form(
+    name: str, tmp_path: Path
+) -> None:
     outcome = measure(name, quick=True)
     if "skipped" in outcome:
         pytest.skip(outcome["skipped"])
@@ -48,10 +70,21 @@ def test_a_result_is_the_same_after_json() -> None:
     assert from_json(json.loads(json.dumps(to_json(RESULT)))) == RESULT
 
 
-def test_results_are_kept_with_the_machine_and_drawn(place: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+def test_results_are_kept_with_the_machine_and_drawn(
+    place: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["facts"], run=lambda name, quick: to_json(RESULT), **place) == 0
     kept = json.loads((place["folder"] / "made_up.json").read_text())
-    assert set(kept) == {"name", "command", "figures", "details", "peak_memory_mib", "plots", "tables", "machine"}
+    assert set(kept) == {
+        "name",
+        "command",
+        "figures",
+        "details",
+        "peak_memory_mib",
+        "plots",
+        "tables",
+        "machine",
+    }
     assert kept["command"] == "python -m benchmarks made_up"
     assert kept["figures"][0] == {
         "name": "step over bare",
@@ -62,7 +95,10 @@ def test_results_are_kept_with_the_machine_and_drawn(place: dict[str, Any], caps
         "holds": True,
     }
     assert set(kept["machine"]["versions"]) == {"getd", "torch"}
-    assert sorted(path.name for path in place["folder"].iterdir()) == ["made_up.json", "made_up.svg"]
+    assert sorted(path.name for path in place["folder"].iterdir()) == [
+        "made_up.json",
+        "made_up.svg",
+    ]
     shown = capsys.readouterr().out
     assert "holds" in shown
     assert "1,234" in shown
@@ -74,13 +110,23 @@ def test_the_page_gets_a_table_between_its_markers(place: dict[str, Any]) -> Non
         page = place["readme"].read_text(encoding="utf-8")
         assert page.startswith(f"before\n{BEGIN}\n\n### made_up\n")
         assert page.endswith(f"{END}\nafter\n")
-        assert page.count("| step over bare | 1.2 x | ≤ 1.5 | holds |\n| speed-up | 20 x | ≥ 15 | holds |") == 1
+        assert (
+            page.count(
+                "| step over bare | 1.2 x | ≤ 1.5 | holds |\n| speed-up | 20 x | ≥ 15 | holds |"
+            )
+            == 1
+        )
         assert "![made_up](results/made_up.svg)" in page
-        assert "| demo | facts a second | parameters |\n|---|---:|---:|\n| getd | 1,234 | 56 |\n" in page
+        assert (
+            "| demo | facts a second | parameters |\n|---|---:|---:|\n| getd | 1,234 | 56 |\n"
+            in page
+        )
         assert "outdated" not in page
 
 
-def test_a_figure_beyond_its_limit_is_a_failure(place: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_figure_beyond_its_limit_is_a_failure(
+    place: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["facts"], run=lambda name, quick: to_json(BEYOND), **place) == 1
     assert "beyond" in capsys.readouterr().out
 
@@ -92,7 +138,9 @@ def test_quick_checks_no_limits_and_keeps_nothing(place: dict[str, Any]) -> None
     assert place["readme"].read_text(encoding="utf-8") == before
 
 
-def test_a_benchmark_that_breaks_is_a_failure(place: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_benchmark_that_breaks_is_a_failure(
+    place: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["facts", "--quick"], run=lambda name, quick: None, **place) == 1
     assert capsys.readouterr().out == "benchmark facts failed\n"
 
@@ -102,19 +150,31 @@ def test_a_missing_package_is_said_in_one_line_and_is_no_failure(
 ) -> None:
     skipped = {"skipped": "it needs pykeen; pip install 'getd[bench]'"}
     assert main(["facts"], run=lambda name, quick: skipped, **place) == 0
-    assert capsys.readouterr().out == "benchmark facts skipped: it needs pykeen; pip install 'getd[bench]'\n"
+    assert (
+        capsys.readouterr().out
+        == "benchmark facts skipped: it needs pykeen; pip install 'getd[bench]'\n"
+    )
 
 
 def test_a_mistyped_name_gets_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match=r"^2$"):
         main(["trainign"])
     known = ", ".join(names())
-    assert capsys.readouterr().err == f"no benchmark 'trainign'; did you mean 'training'? (there are {known})\n"
+    assert (
+        capsys.readouterr().err
+        == f"no benchmark 'trainign'; did you mean 'training'? (there are {known})\n"
+    )
 
 
 @pytest.mark.parametrize(
     ("value", "at_least", "holds"),
-    [(1.5, False, True), (1.6, False, False), (1.5, True, True), (1.4, True, False), (float("nan"), True, False)],
+    [
+        (1.5, False, True),
+        (1.6, False, False),
+        (1.5, True, True),
+        (1.4, True, False),
+        (float("nan"), True, False),
+    ],
 )
 def test_a_figure_holds_up_to_its_limit(value: float, at_least: bool, holds: bool) -> None:
     assert Figure("ratio", value, "x", 1.5, at_least).holds is holds

@@ -22,7 +22,9 @@ ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "examples").rglob("README.md"))
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *EXAMPLES]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-COMMAND = re.compile(r"(?:.*\\\n)*.*<<'END'\n(?:.*\n)*?END\n|(?:.*\\\n)*.*\n", re.MULTILINE)  # with what it reads
+COMMAND = re.compile(
+    r"(?:.*\\\n)*.*<<'END'\n(?:.*\n)*?END\n|(?:.*\\\n)*.*\n", re.MULTILINE
+)  # with what it reads
 PORT = "8765"  # of the examples that serve
 
 
@@ -114,7 +116,12 @@ def test_commands_of_a_block_are_run_one_by_one_and_in_a_shell_where_they_need_o
     assert arguments_of_getd(info) == ["info", "a.txt"]
     assert arguments_of_getd(cat) is None
     assert arguments_of_getd(train) == ["train", "a b", "--quiet"]
-    for command in ("getd info a | head -1", "getd info a > b", "getd info a; getd info b", "getd info a || true"):
+    for command in (
+        "getd info a | head -1",
+        "getd info a > b",
+        "getd info a; getd info b",
+        "getd info a || true",
+    ):
         assert arguments_of_getd(command) is None
     assert commands("getd serve run &\nkill $!\n") == ["getd serve run &\nkill $!\n"]
 

@@ -111,7 +111,12 @@ entity_dim = 2
 epochs = 2
 threads = 1
 """
-FILES = {"best/getd-tiny": TINY, "figures/small": FIGURE, "figures/curves": CURVES, "tuning/small": STUDY}
+FILES = {
+    "best/getd-tiny": TINY,
+    "figures/small": FIGURE,
+    "figures/curves": CURVES,
+    "tuning/small": STUDY,
+}
 Getd = Callable[..., Any]
 
 
@@ -129,7 +134,9 @@ def tiny_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     all_rows.cache_clear()
 
 
-@pytest.mark.parametrize("name", [name for name, row in all_rows().items() if row.kind not in ("derived", "table")])
+@pytest.mark.parametrize(
+    "name", [name for name, row in all_rows().items() if row.kind not in ("derived", "table")]
+)
 def test_every_row_builds_its_model_on_a_known_data_set(name: str) -> None:
     row = find_row(name)
     assert row.tables["data"] in {*DATASETS, *SYNTHETIC}
@@ -138,7 +145,13 @@ def test_every_row_builds_its_model_on_a_known_data_set(name: str) -> None:
         tables = full_config(point.config, None, {})
         values = {key: value for key, value in tables["model"].items() if key != "name"}
         with torch.device("meta"):
-            make_model(tables["model"]["name"], model_settings(tables["model"]["name"], values), 20, 3, [arity])
+            make_model(
+                tables["model"]["name"],
+                model_settings(tables["model"]["name"], values),
+                20,
+                3,
+                [arity],
+            )
 
 
 def test_committed_results_are_those_of_their_rows() -> None:
@@ -151,7 +164,9 @@ def test_committed_results_are_those_of_their_rows() -> None:
         assert result_path(EXPERIMENTS, known[name]).exists()
         if row.kind in ("training", "figure"):
             wanted = full_config(known[name].config, None, {"seed": result["seed"]})
-            kept = full_config(result["config"], None, {})  # settings that came later stand at what was done before
+            kept = full_config(
+                result["config"], None, {}
+            )  # settings that came later stand at what was done before
             for section in ("model", "training"):
                 assert kept[section] == wanted[section], f"{name} [{section}]"
 
@@ -160,13 +175,21 @@ def test_results_say_what_they_must() -> None:
     for result in read_results(EXPERIMENTS):
         assert {"row", "seed", "versions", "machine"} <= set(result)
         if find_row(result["row"]).kind != "table":
-            assert {"data", "model", "metrics", "interval", "protocol", "config", "seconds"} <= set(result)
+            assert {"data", "model", "metrics", "interval", "protocol", "config", "seconds"} <= set(
+                result
+            )
             assert 0 < result["metrics"]["mrr"] <= 1
 
 
-def test_a_row_is_measured_once_and_comes_back_when_it_is_deleted(getd: Getd, tiny_rows: Path) -> None:
+def test_a_row_is_measured_once_and_comes_back_when_it_is_deleted(
+    getd: Getd, tiny_rows: Path
+) -> None:
     assert getd("reproduce", "best/getd-tiny", "figures/small", "--seeds", 2, "--quiet").code == 0
-    first = {result["seed"]: result for result in read_results(tiny_rows) if result["row"] == "best/getd-tiny"}
+    first = {
+        result["seed"]: result
+        for result in read_results(tiny_rows)
+        if result["row"] == "best/getd-tiny"
+    }
     assert sorted(first) == [0, 1]
     assert first[0]["published"] == {"mrr": 0.5}
     assert first[0]["commit"] == commit_of()
@@ -188,7 +211,9 @@ def test_a_row_is_measured_once_and_comes_back_when_it_is_deleted(getd: Getd, ti
 @pytest.mark.parametrize("added", ["+memory", "+ensemble", "+valid", "+memory+ensemble+valid"])
 def test_rows_made_from_the_runs_of_another(getd: Getd, tiny_rows: Path, added: str) -> None:
     assert getd("reproduce", f"best/getd-tiny{added}", "--quiet").code == 0
-    (result,) = [found for found in read_results(tiny_rows) if found["row"] == f"best/getd-tiny{added}"]
+    (result,) = [
+        found for found in read_results(tiny_rows) if found["row"] == f"best/getd-tiny{added}"
+    ]
     assert result["members"] == ([0, 1, 2] if "ensemble" in added else [0])
     assert ("memory" in result) == ("memory" in added)
     protocol, trained_on = result["protocol"], ["train", "valid"] if "valid" in added else ["train"]
@@ -199,7 +224,9 @@ def test_rows_made_from_the_runs_of_another(getd: Getd, tiny_rows: Path, added: 
     assert protocol["epoch"] == {"chosen_on": "valid", **ranked}
     if "memory" in added:
         assert protocol["memory"].pop("weights") == sum(
-            1 + 2 * len(weights["sources"]) for weights in result["memory"].values() if weights["sources"]
+            1 + 2 * len(weights["sources"])
+            for weights in result["memory"].values()
+            if weights["sources"]
         )
         assert protocol["memory"] == {"counts": trained_on, "fitted_on": "valid", **ranked}
     else:
@@ -215,7 +242,10 @@ def test_curves_show_every_epoch(getd: Getd, tiny_rows: Path) -> None:
     assert (tiny_rows / "figures" / "curves.svg").exists()
     filtered = "known answers of train and valid left out"  # of which valid is test here
     assert result["protocol"]["epoch"] == {"chosen_on": "test", "filter": filtered, "sample": None}
-    assert "what the files call their best epoch was chosen on it" in (tiny_rows / "README.md").read_text()
+    assert (
+        "what the files call their best epoch was chosen on it"
+        in (tiny_rows / "README.md").read_text()
+    )
 
 
 def test_a_study_is_kept_with_its_trials_and_drawn_from_them(getd: Getd, tiny_rows: Path) -> None:
@@ -246,7 +276,9 @@ def test_a_budget_ends_and_the_same_command_goes_on(getd: Getd, tiny_rows: Path)
 
 def test_rows_are_listed_with_what_is_measured(getd: Getd, tiny_rows: Path) -> None:
     getd("reproduce", "best/getd-tiny", "--quiet")
-    listed = {row["row"]: row for row in json.loads(getd("reproduce", "list", "--json").out)["rows"]}
+    listed = {
+        row["row"]: row for row in json.loads(getd("reproduce", "list", "--json").out)["rows"]
+    }
     assert listed["best/getd-tiny"]["results"] == 1
     assert listed["best/getd-tiny+memory"]["results"] == 0
     assert "claims" in listed
@@ -261,7 +293,9 @@ def test_results_of_before_say_which_filter_chose_them() -> None:
 
 
 def test_the_committed_page_is_made_from_the_committed_results() -> None:
-    assert page_text(read_results(EXPERIMENTS)) == (EXPERIMENTS / "README.md").read_text(encoding="utf-8")
+    assert page_text(read_results(EXPERIMENTS)) == (EXPERIMENTS / "README.md").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_the_committed_verdicts_are_those_of_the_committed_results() -> None:
@@ -273,7 +307,10 @@ def test_the_committed_verdicts_are_those_of_the_committed_results() -> None:
 def test_a_typo_gets_the_nearest_row(getd: Getd) -> None:
     result = getd("reproduce", "best/getd-jf17k4")
     assert result.code == 2
-    assert result.err == "no row 'best/getd-jf17k4'; did you mean 'best/getd-jf17k-4'? (see: getd reproduce list)\n"
+    assert (
+        result.err
+        == "no row 'best/getd-jf17k4'; did you mean 'best/getd-jf17k-4'? (see: getd reproduce list)\n"
+    )
 
 
 def test_splits_put_together() -> None:
@@ -281,15 +318,26 @@ def test_splits_put_together() -> None:
     merged = valid_in_train(kb)
     assert list(merged.splits) == ["train", "test"]
     assert len(merged.split("train")[3]) == len(kb.split("train")[3]) + len(kb.split("valid")[3])
-    assert np.array_equal(with_test_as_valid(kb).split("valid")[3].entities, kb.split("test")[3].entities)
+    assert np.array_equal(
+        with_test_as_valid(kb).split("valid")[3].entities, kb.split("test")[3].entities
+    )
 
 
 def test_the_paper_counts_what_we_count(real_data: Path) -> None:
     for data in ("WikiPeople-4", "JF17K-4"):
         kb = load(data)
-        found = [kb.n_entities, kb.n_relations, *(len(kb.split(split)[4]) for split in ("train", "valid", "test"))]
+        found = [
+            kb.n_entities,
+            kb.n_relations,
+            *(len(kb.split(split)[4]) for split in ("train", "valid", "test")),
+        ]
         assert found == published()["statistics"][data]
 
 
 def test_every_row_is_in_the_package() -> None:
-    assert {path.parent.name for path in ROWS.rglob("*.toml")} == {"best", "figures", "paper", "tuning"}
+    assert {path.parent.name for path in ROWS.rglob("*.toml")} == {
+        "best",
+        "figures",
+        "paper",
+        "tuning",
+    }

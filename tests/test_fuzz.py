@@ -15,7 +15,9 @@ from tests.fuzz.targets import TARGETS
 
 @pytest.mark.parametrize("kind", TARGETS)
 def test_no_damaged_file_brings_a_command_down(kind: str, tmp_path: Path) -> None:
-    summary = run_campaign(kind, 0, tmp_path, seconds=20 / len(TARGETS), kept=tmp_path / "kept", last=2000, limit=60)
+    summary = run_campaign(
+        kind, 0, tmp_path, seconds=20 / len(TARGETS), kept=tmp_path / "kept", last=2000, limit=60
+    )
     assert summary.failed == []
     assert sum(summary.cases.values()) > 10
 
@@ -29,7 +31,13 @@ def test_a_case_can_be_made_again_by_its_number(kind: str, tmp_path: Path) -> No
         folder = tmp_path / f"case {place}"
         folder.mkdir()
         case.make(folder)
-        written.append({path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()})
+        written.append(
+            {
+                path.relative_to(folder): path.read_bytes()
+                for path in folder.rglob("*")
+                if path.is_file()
+            }
+        )
     assert (first.name, written[0]) == (again.name, written[1])
 
 
@@ -54,7 +62,11 @@ def test_a_case_that_fails_is_kept_with_its_files(tmp_path: Path) -> None:
     def stop() -> None:
         raise ZeroDivisionError
 
-    case = Case("inputs-3", lambda folder: (folder / "a").write_text("b") and None, lambda _: run_command(stop))
+    case = Case(
+        "inputs-3",
+        lambda folder: (folder / "a").write_text("b") and None,
+        lambda _: run_command(stop),
+    )
     summary = Summary()
     assert run_case(case, summary, 5, tmp_path) == ["traceback", "exit code 70", "no message"]
     assert (tmp_path / "inputs-3-seed-5" / "files" / "a").read_text() == "b"

@@ -66,7 +66,16 @@ def test_no_room_imports_a_room_beside_or_above_it() -> None:
 
 @pytest.mark.parametrize("library", ONE_FILE_EACH)
 def test_a_library_at_the_edge_is_imported_in_one_file(library: str) -> None:
-    assert len([path for path in SOURCES if library in {module.split(".")[0] for module in imports(path)}]) == 1
+    assert (
+        len(
+            [
+                path
+                for path in SOURCES
+                if library in {module.split(".")[0] for module in imports(path)}
+            ]
+        )
+        == 1
+    )
 
 
 def test_every_public_name_is_there() -> None:
@@ -96,7 +105,9 @@ def test_only_the_command_line_prints() -> None:
         for path in SOURCES
         if "cli" not in path.parts
         and any(
-            isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id == "print"
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         )
     ]

@@ -37,7 +37,10 @@ def test_settings_are_frozen() -> None:
 
 
 def test_an_unknown_setting_is_refused_with_the_nearest_name() -> None:
-    assert message({"learning_rat": 1}) == "no setting training.learning_rat; did you mean 'learning_rate'?"
+    assert (
+        message({"learning_rat": 1})
+        == "no setting training.learning_rat; did you mean 'learning_rate'?"
+    )
     assert message({"colour": 1}) == "no setting training.colour"
 
 
@@ -61,7 +64,10 @@ def test_a_missing_setting_is_named() -> None:
 
 
 def test_overrides_are_toml_values_or_plain_text() -> None:
-    found = override({"training": {"epochs": 5}}, ["training.epochs=7", "training.regime=kvsall", "model.ranks=[2, 3]"])
+    found = override(
+        {"training": {"epochs": 5}},
+        ["training.epochs=7", "training.regime=kvsall", "model.ranks=[2, 3]"],
+    )
     assert found == {"training": {"epochs": 7, "regime": "kvsall"}, "model": {"ranks": [2, 3]}}
 
 
@@ -79,7 +85,9 @@ def test_an_override_without_section_key_and_value_is_refused(wrong: str) -> Non
 
 
 def test_an_override_below_a_single_value_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"^'data' is a single value, not a section, in 'data.x=1'$"):
+    with pytest.raises(
+        ConfigError, match=r"^'data' is a single value, not a section, in 'data.x=1'$"
+    ):
         override({"data": "demo"}, ["data.x=1"])
 
 
@@ -114,7 +122,10 @@ def test_a_toml_file_that_cannot_be_read_is_one_sentence(tmp_path: Path) -> None
     path.write_text("epochs 3")
     with pytest.raises(ConfigError) as caught:
         read_toml(path)
-    assert str(caught.value) == f"{path}: expected '=' after a key in a key/value pair (at line 1, column 8)"
+    assert (
+        str(caught.value)
+        == f"{path}: expected '=' after a key in a key/value pair (at line 1, column 8)"
+    )
     path.write_bytes(b"name = '\xff'")
     with pytest.raises(ConfigError) as caught:
         read_toml(path)

@@ -13,13 +13,21 @@ from getd.errors import LONG, MANY, ConfigError, FactFileError, UnknownName, nea
 from getd.visible import MAX_LINE, message_line, shorten, visible, visible_json
 
 TURNING = "\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # the direction of writing
-ACTING = [chr(code) for code in range(0x110000) if unicodedata.category(chr(code)) in ("Cc", "Zl", "Zp")] + [*TURNING]
+ACTING = [
+    chr(code) for code in range(0x110000) if unicodedata.category(chr(code)) in ("Cc", "Zl", "Zp")
+] + [*TURNING]
 
 
 def test_every_acting_character_is_escaped_and_no_other() -> None:
-    assert [character for character in map(chr, range(0x110000)) if visible(character) != character] == sorted(ACTING)
-    assert all(visible(character).isascii() and visible(character).isprintable() for character in ACTING)
-    assert visible("a\tb\n\x1b[31m\x9b\u202e[bold] é 日本") == r"a\tb\n\x1b[31m\x9b\u202e[bold] é 日本"
+    assert [
+        character for character in map(chr, range(0x110000)) if visible(character) != character
+    ] == sorted(ACTING)
+    assert all(
+        visible(character).isascii() and visible(character).isprintable() for character in ACTING
+    )
+    assert (
+        visible("a\tb\n\x1b[31m\x9b\u202e[bold] é 日本") == r"a\tb\n\x1b[31m\x9b\u202e[bold] é 日本"
+    )
 
 
 @given(st.text(st.sampled_from(["a", "é", '"', "\\", "\u202e", *ACTING])))
@@ -38,7 +46,10 @@ def test_a_message_is_one_line_of_bounded_length(text: str, limit: int) -> None:
 
 def test_a_long_line_keeps_its_beginning_and_its_end() -> None:
     assert shorten("x" * MAX_LINE) == "x" * MAX_LINE
-    assert shorten("expected " + "x" * 500 + " found", 40) == "expected xxxxxxxxxxxxxxx…xxxxxxxxx found"
+    assert (
+        shorten("expected " + "x" * 500 + " found", 40)
+        == "expected xxxxxxxxxxxxxxx…xxxxxxxxx found"
+    )
 
 
 def test_every_error_is_one_line_of_at_most_300_characters() -> None:
@@ -54,7 +65,9 @@ def test_of_a_long_line_about_a_file_the_message_is_shortened_first() -> None:
     assert len(error) == MAX_LINE
     assert error.startswith(f"{path}:7: expected a name, found yyy")
     assert error.endswith("yyy (3 bad lines)")
-    error = str(FactFileError("p" * 500, [(":7", "expected a name, found " + "y" * 400), (":8", "a\nb")], 2))
+    error = str(
+        FactFileError("p" * 500, [(":7", "expected a name, found " + "y" * 400), (":8", "a\nb")], 2)
+    )
     assert [len(line) for line in error.split("\n")] == [MAX_LINE, MAX_LINE]
     assert ":7: expected a name, found yyy" in error.split("\n")[0]
     assert error.split("\n")[1].endswith(r":8: a\nb")
@@ -62,7 +75,9 @@ def test_of_a_long_line_about_a_file_the_message_is_shortened_first() -> None:
 
 def test_the_nearest_name_is_looked_for_only_where_it_is_shown() -> None:
     asked = []
-    error = UnknownName("unknown entity 'x'", lambda: asked.append("asked") or "; did you mean 'y'?")  # type: ignore[func-returns-value]
+    error = UnknownName(
+        "unknown entity 'x'", lambda: asked.append("asked") or "; did you mean 'y'?"
+    )  # type: ignore[func-returns-value]
     assert asked == []
     assert str(error) == "unknown entity 'x'; did you mean 'y'?"
 
@@ -70,7 +85,9 @@ def test_the_nearest_name_is_looked_for_only_where_it_is_shown() -> None:
 def test_of_many_names_those_that_begin_most_alike_are_compared() -> None:
     names = [f"{first}{number:05}" for number in range(MANY) for first in "pqr"]
     assert nearest("q00500x", names) == "; did you mean 'q00500'?"
-    assert nearest("x00500", names) == "; did you mean 'r00500'?"  # a p or q would be as near, but begins otherwise
+    assert (
+        nearest("x00500", names) == "; did you mean 'r00500'?"
+    )  # a p or q would be as near, but begins otherwise
 
 
 def test_a_very_long_name_has_no_nearest() -> None:

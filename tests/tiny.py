@@ -11,5 +11,7 @@ def tiny_knowledge_base() -> KnowledgeBase:
     for number in range(60):
         split = {8: "valid", 9: "test"}.get(number % 10, "train")
         splits[split].append(("plays for", f"player {number % 13}", f"club {number % 11}"))
-        splits[split].append(("award", f"player {number % 7}", f"club {number % 11}", f"year {number % 6}"))
+        splits[split].append(
+            ("award", f"player {number % 7}", f"club {number % 11}", f"year {number % 6}")
+        )
     return KnowledgeBase.from_facts(splits, name="tiny")

@@ -31,7 +31,16 @@ _PUBLIC = {
     "open_run": "getd.prediction.run",
     "train": "getd.training.start",
 }
-__all__ = ["GetdError", "KnowledgeBase", "__version__", "convert", "describe", "load", "open_run", "train"]
+__all__ = [
+    "GetdError",
+    "KnowledgeBase",
+    "__version__",
+    "convert",
+    "describe",
+    "load",
+    "open_run",
+    "train",
+]
 
 
 def __getattr__(name: str) -> Any:

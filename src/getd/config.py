@@ -53,7 +53,9 @@ def read_toml(path: Path | str) -> dict[str, Any]:
         ) from None
     except RecursionError:
         raise ConfigError(f"{path}: expected TOML, found values nested too deeply") from None
-    except ValueError as error:  # TOMLDecodeError, and what Python says of numbers and dates that it cannot hold
+    except (
+        ValueError
+    ) as error:  # TOMLDecodeError, and what Python says of numbers and dates that it cannot hold
         raise ConfigError(f"{path}: {str(error)[:1].lower()}{str(error)[1:]}") from None
 
 
@@ -91,7 +93,9 @@ def override(tables: Mapping[str, Any], assignments: Sequence[str]) -> dict[str,
     >>> override({"training": {"epochs": 5}}, ["training.epochs=7", "model.name=getd"])
     {'training': {'epochs': 7}, 'model': {'name': 'getd'}}
     """
-    result = {key: dict(value) if isinstance(value, Mapping) else value for key, value in tables.items()}
+    result = {
+        key: dict(value) if isinstance(value, Mapping) else value for key, value in tables.items()
+    }
     for assignment in assignments:
         path, equals, text = assignment.partition("=")
         section, dot, key = path.strip().partition(".")
@@ -124,7 +128,10 @@ def _explain(model: type[Settings], error: ErrorDetails, section: str) -> str:
     if error["type"] == "missing":
         return f"setting {path} is missing"
     if error["type"] == "literal_error" and isinstance(error["input"], str):
-        options = [option.strip("'") for option in error["ctx"]["expected"].replace(" or ", ", ").split(", ")]
+        options = [
+            option.strip("'")
+            for option in error["ctx"]["expected"].replace(" or ", ", ").split(", ")
+        ]
         return f"{path} is one of {', '.join(options)}, found {error['input']!r}{nearest(error['input'], options)}"
     message = error["msg"].removeprefix("Value error, ")
     return f"{path}: {message[:1].lower()}{message[1:]}, found {error['input']!r}"
@@ -138,11 +145,19 @@ def _parse_toml(text: str) -> dict[str, Any]:
 
 
 def _toml_lines(table: Mapping[str, Any]) -> str:
-    return "".join(f"{_toml_key(key)} = {_toml_text(value)}\n" for key, value in table.items() if value is not None)
+    return "".join(
+        f"{_toml_key(key)} = {_toml_text(value)}\n"
+        for key, value in table.items()
+        if value is not None
+    )
 
 
 def _toml_key(key: str) -> str:
-    return key if key.isascii() and key.replace("_", "a").replace("-", "a").isalnum() else _toml_text(key)
+    return (
+        key
+        if key.isascii() and key.replace("_", "a").replace("-", "a").isalnum()
+        else _toml_text(key)
+    )
 
 
 def _toml_text(value: Any) -> str:

@@ -54,7 +54,9 @@ class FactFileError(GetdError):
     train.txt:2: expected 3 entities, found 2 (1 bad line)
     """
 
-    def __init__(self, path: Path | str, problems: Sequence[tuple[str, str]], count: int | None = None) -> None:
+    def __init__(
+        self, path: Path | str, problems: Sequence[tuple[str, str]], count: int | None = None
+    ) -> None:
         self.path, self.problems, self.count = path, list(problems), count
         endings = [""] * len(problems)
         if count is not None:
@@ -126,7 +128,9 @@ def nearest(name: str, names: Sequence[str]) -> str:
     """
     if len(name) > LONG:
         return ""
-    folded = {option.lower(): option for option in reversed(_around(name, names)) if len(option) <= LONG}
+    folded = {
+        option.lower(): option for option in reversed(_around(name, names)) if len(option) <= LONG
+    }
     close = get_close_matches(name.lower(), list(folded), n=1, cutoff=0.6)
     return f"; did you mean {folded[close[0]]!r}?" if close else ""
 

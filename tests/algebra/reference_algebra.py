@@ -42,5 +42,7 @@ def environment_by_loops(tensor: Tensor, vectors: Sequence[Tensor], place: int) 
     for row in range(rows):
         numbers = [vector[row].tolist() for vector in vectors]
         for index in product(*map(range, tensor.shape)):
-            environment[row, index[place]] += float(tensor[index]) * prod(numbers[j][index[j]] for j in others)
+            environment[row, index[place]] += float(tensor[index]) * prod(
+                numbers[j][index[j]] for j in others
+            )
     return environment

@@ -25,19 +25,25 @@ def ground_truths(draw: st.DrawFn) -> Tensor:
     arity = draw(st.integers(2, 4))
     shape = (draw(st.integers(1, 3)), *[draw(st.integers(1, 4 - arity // 3))] * arity)
     count = prod(shape)
-    return torch.tensor(draw(st.lists(st.booleans(), min_size=count, max_size=count))).reshape(shape)
+    return torch.tensor(draw(st.lists(st.booleans(), min_size=count, max_size=count))).reshape(
+        shape
+    )
 
 
 def every_fact(shape: torch.Size) -> Tensor:
     return torch.tensor(list(product(*map(range, shape))))
 
 
-def getd_scores(relations: Tensor, entities: Tensor, cores: list[Tensor], shape: torch.Size, place: int) -> Tensor:
+def getd_scores(
+    relations: Tensor, entities: Tensor, cores: list[Tensor], shape: torch.Size, place: int
+) -> Tensor:
     """The score of every fact, from the query of one place; one entity table serves all positions."""
     facts = every_fact(shape)
     vectors = [relations[facts[:, 0]], *[entities[facts[:, j]] for j in range(1, len(shape))]]
     dims = [vector.shape[1] for vector in vectors]
-    return (reshaped_environment(cores, dims, vectors, place) * vectors[place]).sum(1).reshape(shape)
+    return (
+        (reshaped_environment(cores, dims, vectors, place) * vectors[place]).sum(1).reshape(shape)
+    )
 
 
 @given(ground_truths())
@@ -53,8 +59,13 @@ def test_a_tucker_model_scores_any_ground_truth_exactly(truth: Tensor) -> None:
 @given(ground_truths())
 def test_a_sum_of_one_term_per_fact_is_any_ground_truth(truth: Tensor) -> None:
     factors = exact_cp(truth)
-    assert [factor.shape for factor in factors] == [(size, max(int(truth.sum()), 1)) for size in truth.shape]
-    rows = [factor[index] for factor, index in zip(factors, every_fact(truth.shape).unbind(1), strict=True)]
+    assert [factor.shape for factor in factors] == [
+        (size, max(int(truth.sum()), 1)) for size in truth.shape
+    ]
+    rows = [
+        factor[index]
+        for factor, index in zip(factors, every_fact(truth.shape).unbind(1), strict=True)
+    ]
     assert torch.equal(torch.stack(rows).prod(0).sum(1).reshape(truth.shape), truth.float())
 
 
@@ -83,7 +94,9 @@ def test_a_getd_model_with_a_reshaped_ring_scores_any_ground_truth_exactly(
     relations, entities, cores = exact_getd(truth, ring_shape)
     assert tuple(core.shape[1] for core in cores) == ring_shape
     for place in range(len(shape)):
-        assert torch.equal(getd_scores(relations, entities, cores, truth.shape, place), truth.float())
+        assert torch.equal(
+            getd_scores(relations, entities, cores, truth.shape, place), truth.float()
+        )
 
 
 def test_a_knowledge_base_without_facts_is_all_zero() -> None:
@@ -108,14 +121,18 @@ def test_a_cp_decomposition_is_a_ring_of_diagonal_slices() -> None:
 
 
 def test_what_is_no_ground_truth_is_named() -> None:
-    with pytest.raises(ShapeError, match=r"^a ground truth has shape \(n_r, n_e, \.\.\., n_e\), found \(2, 3, 4\)$"):
+    with pytest.raises(
+        ShapeError, match=r"^a ground truth has shape \(n_r, n_e, \.\.\., n_e\), found \(2, 3, 4\)$"
+    ):
         exact_getd(torch.zeros(2, 3, 4))
-    with pytest.raises(ShapeError, match=r"^a ground truth has shape \(n_r, n_e, \.\.\., n_e\), found \(2,\)$"):
+    with pytest.raises(
+        ShapeError, match=r"^a ground truth has shape \(n_r, n_e, \.\.\., n_e\), found \(2,\)$"
+    ):
         exact_getd(torch.zeros(2))
-    message = (
-        r"^ring_shape \(5, 5\) holds 25 numbers but the core \(2, 3, 3\) holds 18: choose sizes with the same product$"
-    )
+    message = r"^ring_shape \(5, 5\) holds 25 numbers but the core \(2, 3, 3\) holds 18: choose sizes with the same product$"
     with pytest.raises(ShapeError, match=message):
         exact_getd(torch.zeros(2, 3, 3), (5, 5))
-    with pytest.raises(ShapeError, match=r"^the factors of a sum need one number of terms, found \[3, 4\]$"):
+    with pytest.raises(
+        ShapeError, match=r"^the factors of a sum need one number of terms, found \[3, 4\]$"
+    ):
         cp_to_ring([torch.zeros(2, 3), torch.zeros(2, 4)])

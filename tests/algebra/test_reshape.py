@@ -9,12 +9,22 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from getd.algebra.reshape import check_reshape, cores_of_modes, reshaped_environment, reshaped_environments
+from getd.algebra.reshape import (
+    check_reshape,
+    cores_of_modes,
+    reshaped_environment,
+    reshaped_environments,
+)
 from getd.algebra.ring import ring_environments, ring_to_tensor
 from getd.algebra.split_network import plan_environment, refine
 from getd.algebra.tucker import tucker_environments
 from getd.errors import ShapeError
-from tests.algebra.reference_algebra import environment_by_loops, random_ring, random_vectors, ring_tensor_by_loops
+from tests.algebra.reference_algebra import (
+    environment_by_loops,
+    random_ring,
+    random_vectors,
+    ring_tensor_by_loops,
+)
 
 SAME = ((3, 2, 2), (3, 2, 2))
 WHOLE_CORES = [  # every mode has cores of its own
@@ -72,13 +82,22 @@ def test_one_place_is_the_same_as_all_at_once_and_never_reads_its_own_vector(
     for place, environment in enumerate(reshaped_environments(cores, dims, vectors)):
         missing: list[Tensor | None] = [*vectors[:place], None, *vectors[place + 1 :]]
         assert_close(reshaped_environment(cores, dims, missing, place), environment)
-        blanked = [*vectors[:place], torch.full_like(vectors[place], torch.nan), *vectors[place + 1 :]]
+        blanked = [
+            *vectors[:place],
+            torch.full_like(vectors[place], torch.nan),
+            *vectors[place + 1 :],
+        ]
         assert_close(reshaped_environments(cores, dims, blanked)[place], environment)
 
 
 @pytest.mark.parametrize(("dims", "ring_shape"), [WHOLE_CORES[1], SHARED_CORES[0], NO_CHAIN[1]])
-def test_some_places_are_those_of_all_places(dims: tuple[int, ...], ring_shape: tuple[int, ...]) -> None:
-    cores, vectors = random_ring(ring_shape, RANKS[: len(ring_shape)]), random_vectors(dims, batch=3)
+def test_some_places_are_those_of_all_places(
+    dims: tuple[int, ...], ring_shape: tuple[int, ...]
+) -> None:
+    cores, vectors = (
+        random_ring(ring_shape, RANKS[: len(ring_shape)]),
+        random_vectors(dims, batch=3),
+    )
     every = reshaped_environments(cores, dims, vectors)
     assert_close(reshaped_environments(cores, dims, vectors, [2, 0]), [every[2], every[0]])
 
@@ -143,17 +162,29 @@ def test_a_plan_is_made_once_for_a_shape_whatever_the_batch() -> None:
 
 
 @pytest.mark.parametrize(("dims", "ring_shape"), [WHOLE_CORES[2], SHARED_CORES[0], NO_CHAIN[1]])
-def test_rows_of_a_batch_do_not_disturb_each_other(dims: tuple[int, ...], ring_shape: tuple[int, ...]) -> None:
-    cores, vectors = random_ring(ring_shape, RANKS[: len(ring_shape)]), random_vectors(dims, batch=4)
-    alone = [reshaped_environments(cores, dims, [vector[i : i + 1] for vector in vectors]) for i in range(4)]
+def test_rows_of_a_batch_do_not_disturb_each_other(
+    dims: tuple[int, ...], ring_shape: tuple[int, ...]
+) -> None:
+    cores, vectors = (
+        random_ring(ring_shape, RANKS[: len(ring_shape)]),
+        random_vectors(dims, batch=4),
+    )
+    alone = [
+        reshaped_environments(cores, dims, [vector[i : i + 1] for vector in vectors])
+        for i in range(4)
+    ]
     together = [torch.cat(rows) for rows in zip(*alone, strict=True)]
     assert_close(reshaped_environments(cores, dims, vectors), together)
     empty = reshaped_environments(cores, dims, [vector[:0] for vector in vectors])
     assert [environment.shape for environment in empty] == [(0, dim) for dim in dims]
 
 
-@pytest.mark.parametrize(("dims", "ring_shape"), [WHOLE_CORES[2], SHARED_CORES[1], SHARED_CORES[2], NO_CHAIN[1]])
-def test_gradients_of_environments_are_right(dims: tuple[int, ...], ring_shape: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(
+    ("dims", "ring_shape"), [WHOLE_CORES[2], SHARED_CORES[1], SHARED_CORES[2], NO_CHAIN[1]]
+)
+def test_gradients_of_environments_are_right(
+    dims: tuple[int, ...], ring_shape: tuple[int, ...]
+) -> None:
     k = len(ring_shape)
     inputs = [*random_ring(ring_shape, RANKS[:k]), *random_vectors(dims)]
 
@@ -171,11 +202,15 @@ def test_sizes_with_another_product_are_named() -> None:
     with pytest.raises(ShapeError, match=message):
         check_reshape((5, 5), (3, 2, 2, 2))
     with pytest.raises(ShapeError, match=message):
-        reshaped_environments(random_ring((5, 5), (2, 2)), (3, 2, 2, 2), random_vectors((3, 2, 2, 2)))
+        reshaped_environments(
+            random_ring((5, 5), (2, 2)), (3, 2, 2, 2), random_vectors((3, 2, 2, 2))
+        )
 
 
 def test_a_single_core_is_refused() -> None:
-    with pytest.raises(ShapeError, match=r"^a ring needs at least 2 cores, found 1: ring_shape \(24,\)$"):
+    with pytest.raises(
+        ShapeError, match=r"^a ring needs at least 2 cores, found 1: ring_shape \(24,\)$"
+    ):
         check_reshape((24,), (3, 2, 2, 2))
 
 
@@ -194,15 +229,21 @@ def test_a_core_too_large_to_multiply_out_is_refused_before_any_work() -> None:
 
 
 def test_a_plan_without_a_chain_of_divisors_is_refused() -> None:
-    with pytest.raises(ShapeError, match=r"^ring_shape \(4, 9\) does not split along the core \(6, 6\)$"):
+    with pytest.raises(
+        ShapeError, match=r"^ring_shape \(4, 9\) does not split along the core \(6, 6\)$"
+    ):
         plan_environment((6, 6), (4, 9), (2, 2), 0)
 
 
 @pytest.mark.parametrize(("dims", "ring_shape"), [WHOLE_CORES[2], SHARED_CORES[4], NO_CHAIN[0]])
-def test_vectors_that_do_not_fit_are_named(dims: tuple[int, ...], ring_shape: tuple[int, ...]) -> None:
+def test_vectors_that_do_not_fit_are_named(
+    dims: tuple[int, ...], ring_shape: tuple[int, ...]
+) -> None:
     cores = random_ring(ring_shape, RANKS[: len(ring_shape)])
     vectors = [torch.zeros(2, dims[0]), torch.zeros(2, 7)]
-    with pytest.raises(ShapeError, match=rf"^vector 1 has shape \(2, 7\) but its mode has size {dims[1]}$"):
+    with pytest.raises(
+        ShapeError, match=rf"^vector 1 has shape \(2, 7\) but its mode has size {dims[1]}$"
+    ):
         reshaped_environments(cores, dims, vectors)
     with pytest.raises(ShapeError, match=r"^place 2 is not one of the modes 0 .. 1$"):
         reshaped_environment(cores, dims, vectors, 2)

@@ -40,7 +40,9 @@ RINGS = [  # sizes, ranks: a relation and 1 to 5 entities
 
 
 @pytest.mark.parametrize(("sizes", "ranks"), RINGS)
-def test_each_entry_is_the_trace_of_the_product_of_its_slices(sizes: tuple[int, ...], ranks: tuple[int, ...]) -> None:
+def test_each_entry_is_the_trace_of_the_product_of_its_slices(
+    sizes: tuple[int, ...], ranks: tuple[int, ...]
+) -> None:
     cores = random_ring(sizes, ranks)
     tensor = ring_to_tensor(cores)
     assert tensor.shape == sizes
@@ -61,7 +63,9 @@ def test_a_change_of_basis_on_a_bond_changes_nothing() -> None:
     turned = [first @ basis, torch.einsum("ab,bic->aic", basis.inverse(), second), *rest]
     assert_close(ring_to_tensor(turned), ring_to_tensor([first, second, *rest]))
     vectors = random_vectors((2, 3, 4))
-    assert_close(ring_environments(turned, vectors), ring_environments([first, second, *rest], vectors))
+    assert_close(
+        ring_environments(turned, vectors), ring_environments([first, second, *rest], vectors)
+    )
 
 
 @pytest.mark.parametrize(("sizes", "ranks"), RINGS)
@@ -73,7 +77,9 @@ def test_the_ring_agrees_with_tensorly(sizes: tuple[int, ...], ranks: tuple[int,
 
 
 @pytest.mark.parametrize(("sizes", "ranks"), RINGS)
-def test_an_environment_is_the_tensor_with_every_vector_but_one(sizes: tuple[int, ...], ranks: tuple[int, ...]) -> None:
+def test_an_environment_is_the_tensor_with_every_vector_but_one(
+    sizes: tuple[int, ...], ranks: tuple[int, ...]
+) -> None:
     cores, vectors = random_ring(sizes, ranks), random_vectors(sizes)
     tensor = ring_tensor_by_loops(cores)
     environments = ring_environments(cores, vectors)
@@ -90,7 +96,11 @@ def test_one_place_is_the_same_as_all_at_once_and_never_reads_its_own_vector(
     for place, environment in enumerate(ring_environments(cores, vectors)):
         missing: list[Tensor | None] = [*vectors[:place], None, *vectors[place + 1 :]]
         assert_close(ring_environment(cores, missing, place), environment)
-        blanked = [*vectors[:place], torch.full_like(vectors[place], torch.nan), *vectors[place + 1 :]]
+        blanked = [
+            *vectors[:place],
+            torch.full_like(vectors[place], torch.nan),
+            *vectors[place + 1 :],
+        ]
         assert_close(ring_environments(cores, blanked)[place], environment)
 
 
@@ -103,7 +113,9 @@ def test_some_places_are_those_of_all_places(places: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize(("sizes", "ranks"), RINGS)
-def test_the_score_is_the_same_from_every_place(sizes: tuple[int, ...], ranks: tuple[int, ...]) -> None:
+def test_the_score_is_the_same_from_every_place(
+    sizes: tuple[int, ...], ranks: tuple[int, ...]
+) -> None:
     vectors = random_vectors(sizes)
     environments = ring_environments(random_ring(sizes, ranks), vectors)
     scores = [(q * v).sum(1) for q, v in zip(environments, vectors, strict=True)]
@@ -119,7 +131,9 @@ def test_rows_of_a_batch_do_not_disturb_each_other() -> None:
 
 
 def test_an_empty_batch_has_empty_environments() -> None:
-    environments = ring_environments(random_ring((2, 3, 4), (2, 3, 2)), random_vectors((2, 3, 4), batch=0))
+    environments = ring_environments(
+        random_ring((2, 3, 4), (2, 3, 2)), random_vectors((2, 3, 4), batch=0)
+    )
     assert [environment.shape for environment in environments] == [(0, 2), (0, 3), (0, 4)]
 
 
@@ -141,7 +155,10 @@ def test_cores_may_be_laid_out_in_memory_in_any_way() -> None:
 @pytest.mark.parametrize("n", [2, 3, 4, 6])
 def test_the_cost_of_all_positions_is_counted_in_design(n: int) -> None:
     b, d, rank = 5, 4, 3
-    cores, vectors = random_ring((d,) * (n + 1), (rank,) * (n + 1)), random_vectors((d,) * (n + 1), batch=b)
+    cores, vectors = (
+        random_ring((d,) * (n + 1), (rank,) * (n + 1)),
+        random_vectors((d,) * (n + 1), batch=b),
+    )
     with FlopCounterMode(display=False) as counter:
         ring_environments(cores, vectors, range(1, n + 1))
     multiply_adds = (n + 1) * d * rank**2 + (3 * n - 4) * rank**3 + n * d * rank**2  # per fact
@@ -163,7 +180,9 @@ def test_gradients_of_environments_are_right() -> None:
 
 def test_parameters_are_the_numbers_in_all_cores() -> None:
     for sizes, ranks in RINGS:
-        assert ring_parameters(sizes, ranks) == sum(core.numel() for core in random_ring(sizes, ranks))
+        assert ring_parameters(sizes, ranks) == sum(
+            core.numel() for core in random_ring(sizes, ranks)
+        )
     assert ring_parameters((2, 3), 4) == ring_parameters((2, 3), (4, 4))
 
 
@@ -206,7 +225,9 @@ BAD_VECTORS = [
 def test_vectors_that_do_not_fit_are_named(
     shapes: list[tuple[int, ...] | None], places: list[int] | None, message: str
 ) -> None:
-    vectors = [None if shape is None else torch.zeros(shape, dtype=torch.float64) for shape in shapes]
+    vectors = [
+        None if shape is None else torch.zeros(shape, dtype=torch.float64) for shape in shapes
+    ]
     with pytest.raises(ShapeError, match=message):
         ring_environments(random_ring((2, 3, 4), (2, 3, 2)), vectors, places)
 
@@ -217,7 +238,9 @@ def test_one_rank_stands_for_all_bonds() -> None:
 
 
 def test_ranks_that_do_not_fit_are_named() -> None:
-    with pytest.raises(ShapeError, match=r"^a ring of 3 cores needs 1 rank or 3, found 2: \(4, 5\)$"):
+    with pytest.raises(
+        ShapeError, match=r"^a ring of 3 cores needs 1 rank or 3, found 2: \(4, 5\)$"
+    ):
         expand_ranks([4, 5], 3)
     with pytest.raises(ShapeError, match=r"^ranks are at least 1, found 0$"):
         expand_ranks([4, 0], 2)

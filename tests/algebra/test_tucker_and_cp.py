@@ -26,12 +26,18 @@ def test_an_environment_is_the_core_with_every_vector_but_one(sizes: tuple[int, 
 
 
 @pytest.mark.parametrize("sizes", SIZES)
-def test_one_place_is_the_same_as_all_at_once_and_never_reads_its_own_vector(sizes: tuple[int, ...]) -> None:
+def test_one_place_is_the_same_as_all_at_once_and_never_reads_its_own_vector(
+    sizes: tuple[int, ...],
+) -> None:
     core, vectors = random_tensor(*sizes), random_vectors(sizes)
     for place, environment in enumerate(tucker_environments(core, vectors)):
         missing: list[Tensor | None] = [*vectors[:place], None, *vectors[place + 1 :]]
         assert_close(tucker_environment(core, missing, place), environment)
-        blanked = [*vectors[:place], torch.full_like(vectors[place], torch.nan), *vectors[place + 1 :]]
+        blanked = [
+            *vectors[:place],
+            torch.full_like(vectors[place], torch.nan),
+            *vectors[place + 1 :],
+        ]
         assert_close(tucker_environments(core, blanked)[place], environment)
 
 
@@ -44,7 +50,9 @@ def test_some_places_are_those_of_all_places(places: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("distinct", [1, 2, 3, 12])
 @pytest.mark.parametrize("sizes", SIZES)
-def test_distinct_rows_in_groups_are_the_same_as_rows_spread_out(sizes: tuple[int, ...], distinct: int) -> None:
+def test_distinct_rows_in_groups_are_the_same_as_rows_spread_out(
+    sizes: tuple[int, ...], distinct: int
+) -> None:
     core, (_, *others) = random_tensor(*sizes), random_vectors(sizes, batch=12)
     rows = random_tensor(distinct, sizes[0], seed=7)
     groups = torch.randint(distinct, (12,), generator=torch.Generator().manual_seed(distinct))
@@ -64,7 +72,9 @@ def test_the_core_meets_few_distinct_rows_once_each() -> None:
     with FlopCounterMode(display=False) as spread_out:
         tucker_environments(core, [first, *others], [1, 2, 3])
     with FlopCounterMode(display=False) as grouped:
-        tucker_environments(core, [first[:distinct], *others], [1, 2, 3], torch.arange(batch) % distinct)
+        tucker_environments(
+            core, [first[:distinct], *others], [1, 2, 3], torch.arange(batch) % distinct
+        )
     assert spread_out.get_total_flops() >= 2 * 2 * batch * d**4
     assert grouped.get_total_flops() <= 2 * (distinct * d**4 + 3 * batch * d**3)
 
@@ -85,7 +95,9 @@ def test_gradients_of_environments_are_right(groups: Tensor | None) -> None:
     def environments(core: Tensor, *vectors: Tensor) -> tuple[Tensor, ...]:
         return tuple(tucker_environments(core, vectors, groups=groups))
 
-    assert torch.autograd.gradcheck(environments, [tensor.clone().requires_grad_() for tensor in inputs])
+    assert torch.autograd.gradcheck(
+        environments, [tensor.clone().requires_grad_() for tensor in inputs]
+    )
 
 
 def test_vectors_that_do_not_fit_a_core_are_named() -> None:
@@ -94,9 +106,13 @@ def test_vectors_that_do_not_fit_a_core_are_named() -> None:
     with pytest.raises(ShapeError, match=message):
         tucker_environments(core, vectors)
     with pytest.raises(ShapeError, match=message):
-        tucker_environments(core, [vectors[0][:1], *vectors[1:]], groups=torch.zeros(8, dtype=torch.int64))
+        tucker_environments(
+            core, [vectors[0][:1], *vectors[1:]], groups=torch.zeros(8, dtype=torch.int64)
+        )
     with pytest.raises(ShapeError, match=r"^vector 1 has 8 rows but vector 0 has 9$"):
-        tucker_environments(core, [vectors[0][:1], *vectors[1:]], groups=torch.zeros(9, dtype=torch.int64))
+        tucker_environments(
+            core, [vectors[0][:1], *vectors[1:]], groups=torch.zeros(9, dtype=torch.int64)
+        )
     with pytest.raises(ShapeError, match=r"^an environment needs at least 2 modes, found 1$"):
         tucker_environments(torch.zeros(2), [torch.zeros(8, 2)])
     with pytest.raises(ShapeError, match=r"^place 3 is not one of the modes 0 .. 2$"):

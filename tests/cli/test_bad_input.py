@@ -32,7 +32,11 @@ def listing(folder: Path) -> list[str]:
 
 CASES = {
     "empty file": ("train.txt", "", ": expected facts, found an empty file"),
-    "only a byte order mark": ("train.txt", b"\xef\xbb\xbf", ": expected facts, found an empty file"),
+    "only a byte order mark": (
+        "train.txt",
+        b"\xef\xbb\xbf",
+        ": expected facts, found an empty file",
+    ),
     "CSV of old Macs": (
         "train.csv",
         "a,b\rx,y\r",
@@ -60,9 +64,21 @@ CASES = {
         ":1: expected a name in every field, found an empty one (1 bad line)",
     ),
     "only blank lines": ("train.txt", "\n\n", ": expected facts, found only blank lines"),
-    "binary file": ("train.txt", b"\x7fELF\x02\x01\0\0", ":1: expected text, found a NUL byte at offset 6"),
-    "NUL byte": ("train.txt", "r\ta\tb\nr\ta\0\tb\n", ":2: expected text, found a NUL byte at offset 9"),
-    "not UTF-8": ("train.txt", b"r\ta\tb\nr\ta\xff\tb\n", ":2: expected UTF-8, found byte 0xff at offset 9"),
+    "binary file": (
+        "train.txt",
+        b"\x7fELF\x02\x01\0\0",
+        ":1: expected text, found a NUL byte at offset 6",
+    ),
+    "NUL byte": (
+        "train.txt",
+        "r\ta\tb\nr\ta\0\tb\n",
+        ":2: expected text, found a NUL byte at offset 9",
+    ),
+    "not UTF-8": (
+        "train.txt",
+        b"r\ta\tb\nr\ta\xff\tb\n",
+        ":2: expected UTF-8, found byte 0xff at offset 9",
+    ),
     "not UTF-8 late": (
         "train.txt",
         b"r\ta\tb\n" * 1_000_000 + b"r\t\xe9\tb\n",
@@ -99,7 +115,11 @@ CASES = {
         ':1: expected {"relation": name, "entities": [name, …] or {role: name, …}}, '
         "found the keys 'relation', 'args' (1 bad line)",
     ),
-    "JSON that is no object": ("train.jsonl", "[1, 2]\n", ":1: expected a JSON object, found [1, 2] (1 bad line)"),
+    "JSON that is no object": (
+        "train.jsonl",
+        "[1, 2]\n",
+        ":1: expected a JSON object, found [1, 2] (1 bad line)",
+    ),
     "JSON cut short": (
         "train.jsonl",
         '{"relation": "r", "ent',
@@ -171,7 +191,11 @@ CASES = {
         "relation,e1\nr,\n",
         ":2: expected a relation and at least one entity, found only 'r' (1 bad line)",
     ),
-    "CSV with no entity columns": ("train.csv", "relation\nr\n", ": expected columns with entities, found none"),
+    "CSV with no entity columns": (
+        "train.csv",
+        "relation\nr\n",
+        ": expected columns with entities, found none",
+    ),
     "CSV with a column twice": (
         "train.csv",
         "relation,e1,e1\nr,a,b\n",
@@ -182,7 +206,11 @@ CASES = {
         "relation,,e1\nr,a,b\n",
         ":1: expected a name of its own for every column, found an empty one",
     ),
-    "CSV with a header alone": ("train.csv", "relation,e1\n", ": expected rows below the header, found none"),
+    "CSV with a header alone": (
+        "train.csv",
+        "relation,e1\n",
+        ": expected rows below the header, found none",
+    ),
     "CSV with an open quote": (
         "train.csv",
         'relation,e1\nr,a\nr,"b\n',
@@ -222,16 +250,24 @@ def test_a_bad_file_is_one_line_and_exit_code_1(tmp_path: Path, getd: Getd, case
     name, data, message = CASES[case]
     hyper = ["--format", "hyper-csv"] if case.startswith("hyper") else []
     path = write(tmp_path / name, data)
-    for result in (getd("info", tmp_path, *hyper), getd("convert", tmp_path, tmp_path / "out", *hyper)):
+    for result in (
+        getd("info", tmp_path, *hyper),
+        getd("convert", tmp_path, tmp_path / "out", *hyper),
+    ):
         assert (result.code, result.out) == (1, "")
         if message is None:
-            assert result.err.startswith(f"{path}: expected a whole Parquet file, found a broken one (")
+            assert result.err.startswith(
+                f"{path}: expected a whole Parquet file, found a broken one ("
+            )
             assert result.err.count("\n") == 1
         elif case == "CSV with roles nested too deeply":
             assert result.err.startswith(f"{path}{message}")
             assert len(result.err) == 301
         else:
-            assert result.err == f"{path}{message.replace('FOLDER', tmp_path.name).replace('PATH', str(path))}\n"
+            assert (
+                result.err
+                == f"{path}{message.replace('FOLDER', tmp_path.name).replace('PATH', str(path))}\n"
+            )
     assert listing(tmp_path) == [name]
 
 
@@ -240,7 +276,10 @@ def test_many_bad_lines_are_counted_and_ten_shown(tmp_path: Path, getd: Getd) ->
     result = getd("info", tmp_path)
     lines = result.err.splitlines()
     assert result.code == 1
-    assert lines[0] == f"{path}:2: expected a relation and at least one entity, found only 'lonely' (13 bad lines)"
+    assert (
+        lines[0]
+        == f"{path}:2: expected a relation and at least one entity, found only 'lonely' (13 bad lines)"
+    )
     assert lines[9] == f"{path}:11: expected a name in every field, found field 2 empty"
     assert len(lines) == 10
 
@@ -254,12 +293,16 @@ def test_ragged_lines_where_one_arity_was_asked_for(tmp_path: Path, getd: Getd) 
         f"{path}:3: expected 1 relation and 3 entities, found 1 entities\n",
     )
     result = getd("info", tmp_path, "--one-arity", "--arity", 2)
-    assert result.err.startswith(f"{path}:1: expected 1 relation and 2 entities, found 3 entities (2 bad lines)\n")
+    assert result.err.startswith(
+        f"{path}:1: expected 1 relation and 2 entities, found 3 entities (2 bad lines)\n"
+    )
 
 
 def test_a_parquet_file_cut_short(tmp_path: Path, getd: Getd) -> None:
     path = tmp_path / "train.parquet"
-    pl.DataFrame({"relation": ["r"] * 1000, "e1": [f"a{i}" for i in range(1000)]}).write_parquet(path)
+    pl.DataFrame({"relation": ["r"] * 1000, "e1": [f"a{i}" for i in range(1000)]}).write_parquet(
+        path
+    )
     path.write_bytes(path.read_bytes()[:-100])
     result = getd("info", path)
     assert result.code == 1
@@ -277,7 +320,10 @@ def test_a_parquet_file_with_holes_names_the_rows(tmp_path: Path, getd: Getd) ->
     pl.DataFrame({"player": ["a"], "to": [["x"]]}).write_parquet(path)
     assert getd("info", path).err == f"{path}: expected text in column 'to', found List(String)\n"
     pl.DataFrame({"player": ["a\0"], "to": ["x"]}).write_parquet(path)
-    assert getd("info", path).err == f"{path}: row 1: expected text, found a NUL character (1 bad line)\n"
+    assert (
+        getd("info", path).err
+        == f"{path}: row 1: expected text, found a NUL character (1 bad line)\n"
+    )
     pl.DataFrame({"player": []}, schema={"player": pl.String}).write_parquet(path)
     assert getd("info", path).err == f"{path}: expected facts, found a table without rows\n"
 
@@ -293,7 +339,10 @@ def test_a_column_that_is_missing_in_one_split(tmp_path: Path, getd: Getd) -> No
     write(test, "player,club,season,goals\na,b,c,d\n")
     assert getd("info", tmp_path).err == f"{test}: expected {expected}, but 'goals' is there too\n"
     write(train, "relation,e1\nr,a\n")
-    assert getd("info", tmp_path).err == f"{test}: expected a column 'relation' as in {train}, found none\n"
+    assert (
+        getd("info", tmp_path).err
+        == f"{test}: expected a column 'relation' as in {train}, found none\n"
+    )
 
 
 def test_a_header_missing_says_what_else_it_could_be(tmp_path: Path, getd: Getd) -> None:
@@ -318,13 +367,23 @@ def test_a_fact_in_train_and_test_is_told_kept_and_counted(tmp_path: Path, getd:
     write(tmp_path / "test.txt", "r\ta\tb\n")
     result = getd("info", tmp_path, "--json")
     report = json.loads(result.out)
-    assert result.err == "note: train: 1 duplicate facts dropped\nnote: 1 facts of test are in train too (kept)\n"
-    assert (report["splits"]["test"]["facts"], report["overlap"]["train/test"], report["duplicates"]) == (1, 1, 1)
+    assert (
+        result.err
+        == "note: train: 1 duplicate facts dropped\nnote: 1 facts of test are in train too (kept)\n"
+    )
+    assert (
+        report["splits"]["test"]["facts"],
+        report["overlap"]["train/test"],
+        report["duplicates"],
+    ) == (1, 1, 1)
 
 
 def test_paths_that_are_no_files(tmp_path: Path, getd: Getd) -> None:
     os.mkfifo(tmp_path / "pipe.txt")
-    assert getd("info", "/dev/zero").err == "/dev/zero: expected a regular file, found a device or pipe\n"
+    assert (
+        getd("info", "/dev/zero").err
+        == "/dev/zero: expected a regular file, found a device or pipe\n"
+    )
     assert (
         getd("info", tmp_path / "pipe.txt").err
         == f"{tmp_path / 'pipe.txt'}: expected a regular file, found a device or pipe\n"
@@ -332,7 +391,10 @@ def test_paths_that_are_no_files(tmp_path: Path, getd: Getd) -> None:
     (tmp_path / "empty").mkdir()
     result = getd("info", tmp_path / "empty")
     ends = ".txt, .tsv, .csv, .parquet, .jsonl, .ndjson, .json"
-    assert result.err == f"{tmp_path / 'empty'}: expected files train, valid, test ending in {ends}, found none\n"
+    assert (
+        result.err
+        == f"{tmp_path / 'empty'}: expected files train, valid, test ending in {ends}, found none\n"
+    )
     assert result.code == 1
 
 
@@ -391,7 +453,10 @@ def test_ctrl_c_is_one_line(tmp_path: Path) -> None:
 def test_two_sources_of_one_split(tmp_path: Path, getd: Getd) -> None:
     write(tmp_path / "train.txt", "r a b")
     write(tmp_path / "train.csv", "a,b\nc,d")
-    assert getd("info", tmp_path).err == f"{tmp_path}: expected one source of train facts, found train.csv, train.txt\n"
+    assert (
+        getd("info", tmp_path).err
+        == f"{tmp_path}: expected one source of train facts, found train.csv, train.txt\n"
+    )
 
 
 def test_no_permission(tmp_path: Path, getd: Getd, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -407,13 +472,18 @@ def test_no_permission(tmp_path: Path, getd: Getd, monkeypatch: pytest.MonkeyPat
     assert getd("info", tmp_path).err == f"{tmp_path}: cannot be read: Permission denied\n"
 
 
-def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, getd: Getd, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_nothing_behind(
+    tmp_path: Path, getd: Getd, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fill(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(pl.DataFrame, "write_csv", fill)
     result = getd("convert", "demo", tmp_path / "out")
-    assert (result.code, result.err) == (1, f"cannot write {tmp_path / 'out'}: No space left on device\n")
+    assert (result.code, result.err) == (
+        1,
+        f"cannot write {tmp_path / 'out'}: No space left on device\n",
+    )
     assert listing(tmp_path) == []
 
 
@@ -442,12 +512,18 @@ def test_output_that_exists_is_kept_unless_told(tmp_path: Path, getd: Getd) -> N
     out = tmp_path / "out"
     assert getd("convert", "demo", out).code == 0
     result = getd("convert", "demo", out)
-    assert (result.code, result.err) == (1, f"{out} exists; choose another place or pass --overwrite\n")
+    assert (result.code, result.err) == (
+        1,
+        f"{out} exists; choose another place or pass --overwrite\n",
+    )
     assert getd("convert", "demo", out, "--overwrite", "--to", "csv").code == 0
     assert sorted(path.name for path in out.iterdir()) == ["test.csv", "train.csv", "valid.csv"]
     write(out / "thesis.md", "years of work")
     result = getd("convert", "demo", out, "--overwrite")
-    assert (result.code, result.err) == (1, f"{out} holds more than facts (thesis.md); choose another place\n")
+    assert (result.code, result.err) == (
+        1,
+        f"{out} holds more than facts (thesis.md); choose another place\n",
+    )
 
 
 def test_a_place_that_cannot_be_written(tmp_path: Path, getd: Getd) -> None:
@@ -469,7 +545,10 @@ def test_a_place_that_cannot_be_written(tmp_path: Path, getd: Getd) -> None:
         ),
         (["info"], 'command "info" parameter DATA requires an argument.'),
         (["info", "demo", "--arty", "3"], "unknown option: --arty. Did you mean --arity?"),
-        (["info", "demo", "--arity", "x"], 'invalid value for --arity: unable to convert "x" into int.'),
+        (
+            ["info", "demo", "--arity", "x"],
+            'invalid value for --arity: unable to convert "x" into int.',
+        ),
         (["info", "demo", "--arity", "0"], "data.arity: input should be greater than 0, found 0"),
         (["info", "demo", "more"], "unused Tokens: ['more']."),
         (["convert", "demo", "x", "--to", "xlsx"], None),
@@ -486,11 +565,16 @@ def test_a_wrong_command_line_is_one_line_and_exit_code_2(
 
 def test_an_unknown_name_is_answered_with_the_nearest(getd: Getd) -> None:
     result = getd("info", "JF17k4")
-    assert (result.code, result.err) == (1, "no file, folder or data set 'JF17k4'; did you mean 'JF17K-4'?\n")
+    assert (result.code, result.err) == (
+        1,
+        "no file, folder or data set 'JF17k4'; did you mean 'JF17K-4'?\n",
+    )
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o077])
-def test_files_that_we_write_have_the_permissions_of_the_umask(tmp_path: Path, getd: Getd, umask: int) -> None:
+def test_files_that_we_write_have_the_permissions_of_the_umask(
+    tmp_path: Path, getd: Getd, umask: int
+) -> None:
     before = os.umask(umask)
     try:
         getd("convert", "demo", tmp_path / "out")
@@ -498,7 +582,8 @@ def test_files_that_we_write_have_the_permissions_of_the_umask(tmp_path: Path, g
         os.umask(before)
 
     modes = {
-        path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "out", tmp_path / "out" / "train.tsv")
+        path.name: stat.S_IMODE(path.stat().st_mode)
+        for path in (tmp_path / "out", tmp_path / "out" / "train.tsv")
     }
     assert modes == {"out": 0o777 & ~umask, "train.tsv": 0o666 & ~umask}
 
@@ -508,7 +593,9 @@ def test_a_library_that_gives_up_is_one_line(capfd: pytest.CaptureFixture[str]) 
         raise pl.exceptions.PanicException("index out of bounds\nat length")
 
     assert exit_code(give_up) == 1
-    assert capfd.readouterr().err == "a library failed on this data: index out of bounds\\nat length\n"
+    assert (
+        capfd.readouterr().err == "a library failed on this data: index out of bounds\\nat length\n"
+    )
 
 
 def test_what_is_no_panic_is_not_swallowed() -> None:
@@ -533,7 +620,9 @@ def test_what_is_no_panic_is_not_swallowed() -> None:
         ("[training]\nseed = 1979-99-99", None),
     ],
 )
-def test_a_config_of_another_shape_is_one_line(tmp_path: Path, getd: Getd, text: str, message: str | None) -> None:
+def test_a_config_of_another_shape_is_one_line(
+    tmp_path: Path, getd: Getd, text: str, message: str | None
+) -> None:
     path = write(tmp_path / "config.toml", text)
     result = getd("train", "missing", "--config", path)
     assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)

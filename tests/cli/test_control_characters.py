@@ -31,15 +31,26 @@ def check(result: Result) -> None:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    facts = [("plays", f"player {i}", NAMES[(i + shift) % len(NAMES)]) for i in range(10) for shift in range(3)]
-    kb = package.KnowledgeBase.from_facts({"train": facts, "valid": facts[:3], "test": facts[:3]}, name=f"data{RED}")
-    config = {"model": {"entity_dim": 4, "relation_dim": 4, "ring_ranks": 2}, "training": {"epochs": 1, "threads": 1}}
+    facts = [
+        ("plays", f"player {i}", NAMES[(i + shift) % len(NAMES)])
+        for i in range(10)
+        for shift in range(3)
+    ]
+    kb = package.KnowledgeBase.from_facts(
+        {"train": facts, "valid": facts[:3], "test": facts[:3]}, name=f"data{RED}"
+    )
+    config = {
+        "model": {"entity_dim": 4, "relation_dim": 4, "ring_ranks": 2},
+        "training": {"epochs": 1, "threads": 1},
+    }
     return package.train(kb, out=tmp_path_factory.mktemp("control") / "run", config=config).path
 
 
 def test_info_shows_names_escaped_and_json_keeps_them_exact(tmp_path: Path, getd: Getd) -> None:
     path = tmp_path / "facts.jsonl"
-    records = [{"relation": f"r{name}", "entities": {f"role{name}": "a", "[red]b": name}} for name in NAMES]
+    records = [
+        {"relation": f"r{name}", "entities": {f"role{name}": "a", "[red]b": name}} for name in NAMES
+    ]
     path.write_text("\n".join(map(json.dumps, records)))
     result = getd("info", path)
     check(result)
@@ -69,16 +80,33 @@ def test_a_path_is_shown_escaped(tmp_path: Path, getd: Getd) -> None:
     assert getd("info", "demo", f"--{RED}").err == "unknown option: --\\x1b[31mred.\n"
 
 
-def test_answers_ratings_and_reasons_show_names_escaped(tmp_path: Path, getd: Getd, run: Path) -> None:
+def test_answers_ratings_and_reasons_show_names_escaped(
+    tmp_path: Path, getd: Getd, run: Path
+) -> None:
     result = getd("predict", run, "plays", "?", "player 1", "--include-known", "--why", "--top", 40)
     check(result)
-    assert all(shown in result.out for shown in (r"\x1b[31mred", "[bold]", r"line\nend", r"\u202eback"))
-    result = getd("predict", run, "plays", "player 1", "?", "--include-known", "--top", 40, "--json")
+    assert all(
+        shown in result.out for shown in (r"\x1b[31mred", "[bold]", r"line\nend", r"\u202eback")
+    )
+    result = getd(
+        "predict", run, "plays", "player 1", "?", "--include-known", "--top", 40, "--json"
+    )
     check(result)
     assert {answer["entity"] for answer in json.loads(result.out)["answers"]} >= set(NAMES)
     check(getd("score", run, "--suspicious", 30))
     check(getd("evaluate", run, "--by", "relation"))
-    check(getd("complete", run, "--relation", "plays", "--out", tmp_path / f"{RED}.tsv", "--min-confidence", 0))
+    check(
+        getd(
+            "complete",
+            run,
+            "--relation",
+            "plays",
+            "--out",
+            tmp_path / f"{RED}.tsv",
+            "--min-confidence",
+            0,
+        )
+    )
     result = getd("predict", run, "plays", "?", f"{RED}!")
     assert result.err == "unknown entity '\\x1b[31mred!'; did you mean '\\x1b[31mred'?\n"
 
@@ -100,9 +128,19 @@ def test_tables_lines_and_notices_show_text_escaped(capfd: pytest.CaptureFixture
 
 def test_commands_print_texts_of_files_through_show_alone() -> None:
     for path in sorted((Path(package.__file__).parent / "cli").glob("*.py")):
-        calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
-        printed = [call.args for call in calls if isinstance(call.func, ast.Name) and call.func.id == "print"]
-        constant = all(isinstance(argument, ast.Constant) for arguments in printed for argument in arguments)
+        calls = [
+            node
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Call)
+        ]
+        printed = [
+            call.args
+            for call in calls
+            if isinstance(call.func, ast.Name) and call.func.id == "print"
+        ]
+        constant = all(
+            isinstance(argument, ast.Constant) for arguments in printed for argument in arguments
+        )
         assert constant or path.name in ("show.py", "main.py"), path.name
 
 
@@ -117,7 +155,9 @@ def test_the_log_of_the_service_shows_messages_escaped() -> None:
     try:
         raise ValueError(RED)
     except ValueError:
-        record = logging.LogRecord("getd", logging.ERROR, "", 0, "failed on %s", (RED,), sys.exc_info())
+        record = logging.LogRecord(
+            "getd", logging.ERROR, "", 0, "failed on %s", (RED,), sys.exc_info()
+        )
     lines = VisibleFormatter("%(levelname)s: %(message)s").format(record).split("\n")
     assert (lines[0], lines[-1]) == (r"ERROR: failed on \x1b[31mred", r"ValueError: \x1b[31mred")
     assert set(LOG_CONFIG["loggers"]) == {"getd", "uvicorn", "uvicorn.access"}
@@ -128,11 +168,17 @@ def test_the_pages_of_the_service_escape_the_same_characters_wherever_they_show_
     escaped = r"\u007f-\u009f\u061c\u2028\u2029\u202a-\u202e\u2066-\u2069]/g"
     page = (folder / "page.html").read_text(encoding="utf-8")
     assert rf"const visible = text => text.replace(/[\u0000-\u001f{escaped}" in page
-    assert rf"[\u0000-\u0009\u000b-\u001f{escaped}" in (folder / "docs.html").read_text(encoding="utf-8")
+    assert rf"[\u0000-\u0009\u000b-\u001f{escaped}" in (folder / "docs.html").read_text(
+        encoding="utf-8"
+    )
 
     # texts come into the page by element(), tell() and four other ways, each of which makes them visible
     assert 'children.map(child => typeof child === "string" ? visible(child) : child)' in page
-    assert set(re.findall(r"textContent = ([^;]*);", page)) == {"visible(text)", "visible(error.message)", '"…"'}
+    assert set(re.findall(r"textContent = ([^;]*);", page)) == {
+        "visible(text)",
+        "visible(error.message)",
+        '"…"',
+    }
     assert set(re.findall(r"fillText\((\w+)", page)) == {"label"}
     assert "const label = visible(point.entity)" in page
     assert "document.title = visible(" in page

@@ -34,7 +34,9 @@ print(json.dumps(results))
 def bare(folder: Path, *commands: list[str]) -> list[Result]:
     """What each command does without any extra, one after the other in one process."""
     process = [sys.executable, "-c", BARE, json.dumps(commands)]
-    done = subprocess.run(process, cwd=folder, stdout=subprocess.PIPE, env=os.environ | {"COLUMNS": "200"}, check=True)
+    done = subprocess.run(
+        process, cwd=folder, stdout=subprocess.PIPE, env=os.environ | {"COLUMNS": "200"}, check=True
+    )
     return [Result(*result) for result in json.loads(done.stdout)]
 
 

@@ -31,7 +31,14 @@ def test_json_has_what_is_promised(getd: Getd) -> None:
 
 def test_tables_show_splits_arities_relations_and_leakage(getd: Getd) -> None:
     out = getd("info", "demo").out
-    for words in ("demo: 201 entities, 8 relations", "Splits", "Arities", "Relations", "Leakage of test", "plays for"):
+    for words in (
+        "demo: 201 entities, 8 relations",
+        "Splits",
+        "Arities",
+        "Relations",
+        "Leakage of test",
+        "plays for",
+    ):
         assert words in out
 
 
@@ -49,7 +56,10 @@ def test_a_set_without_train_is_reported_too(getd: Getd, tmp_path: Path) -> None
 
 def test_arities_are_chosen(getd: Getd) -> None:
     assert list(json.loads(getd("info", "demo", "--arity", 3, "--json").out)["arities"]) == ["3"]
-    assert list(json.loads(getd("info", "demo", "--max-arity", 3, "--json").out)["arities"]) == ["2", "3"]
+    assert list(json.loads(getd("info", "demo", "--max-arity", 3, "--json").out)["arities"]) == [
+        "2",
+        "3",
+    ]
 
 
 def test_convert_keeps_every_fact_order_and_duplicate(getd: Getd, tmp_path: Path) -> None:
@@ -58,12 +68,16 @@ def test_convert_keeps_every_fact_order_and_duplicate(getd: Getd, tmp_path: Path
     result = getd("convert", source, tmp_path / "facts.jsonl")
     assert (result.code, result.err) == (0, "")
     assert result.out == f"wrote 4 facts to facts.jsonl at {tmp_path / 'facts.jsonl'}\n"
-    assert (tmp_path / "facts.jsonl").read_text().splitlines()[2] == '{"relation":"s","entities":["a"]}'
+    assert (tmp_path / "facts.jsonl").read_text().splitlines()[
+        2
+    ] == '{"relation":"s","entities":["a"]}'
     assert getd("convert", tmp_path / "facts.jsonl", tmp_path / "again.tsv").code == 0
     assert (tmp_path / "again.tsv").read_text() == source.read_text()
 
 
-def test_a_single_file_is_split_into_a_folder_as_it_would_be_loaded(getd: Getd, tmp_path: Path) -> None:
+def test_a_single_file_is_split_into_a_folder_as_it_would_be_loaded(
+    getd: Getd, tmp_path: Path
+) -> None:
     source = tmp_path / "facts.tsv"
     source.write_text("".join(f"r\ta{i % 9}\tb{i % 7}\n" for i in range(60)))
     result = getd("convert", source, tmp_path / "split", "--split-seed", 3, "--json")
@@ -83,7 +97,10 @@ def test_splits_do_not_fit_into_one_file(getd: Getd, tmp_path: Path) -> None:
 def test_a_compressed_file_is_not_written_by_mistake(getd: Getd, tmp_path: Path) -> None:
     (tmp_path / "facts.tsv").write_text("r\ta\tb\n")
     result = getd("convert", tmp_path / "facts.tsv", tmp_path / "facts.csv.gz")
-    assert (result.code, result.err) == (2, "facts.csv.gz: compressed files are read, not written; leave out .gz\n")
+    assert (result.code, result.err) == (
+        2,
+        "facts.csv.gz: compressed files are read, not written; leave out .gz\n",
+    )
 
 
 def test_roles_go_with_the_facts(getd: Getd, tmp_path: Path) -> None:
@@ -97,7 +114,11 @@ def test_tsv_names_relations_by_their_roles_where_names_repeat(getd: Getd, tmp_p
     (tmp_path / "in" / "train.csv").write_text("s,r,o,a,1\ns,r,o,b,1\ns,r,o\n")
     assert getd("convert", tmp_path / "in", tmp_path / "out", "--format", "hyper-csv").code == 0
     lines = (tmp_path / "out" / "train.tsv").read_text().splitlines()
-    assert lines == ["r(subject, object, a)\ts\to\t1", "r(subject, object, b)\ts\to\t1", "r(subject, object)\ts\to"]
+    assert lines == [
+        "r(subject, object, a)\ts\to\t1",
+        "r(subject, object, b)\ts\to\t1",
+        "r(subject, object)\ts\to",
+    ]
 
 
 def test_relations_that_tsv_would_confuse_are_refused(getd: Getd, tmp_path: Path) -> None:
@@ -117,7 +138,10 @@ def test_relations_that_tsv_would_confuse_are_refused(getd: Getd, tmp_path: Path
 def test_hyper_csv_needs_two_entities(getd: Getd, tmp_path: Path) -> None:
     (tmp_path / "train.txt").write_text("r\ta\n")
     result = getd("convert", tmp_path, tmp_path / "out", "--to", "hyper-csv")
-    assert (result.code, result.err) == (1, "hyper-csv needs a subject and an object, found facts with one entity\n")
+    assert (result.code, result.err) == (
+        1,
+        "hyper-csv needs a subject and an object, found facts with one entity\n",
+    )
     assert not (tmp_path / "out").exists()
 
 
@@ -134,7 +158,13 @@ def test_json_is_read_back_whatever_the_encoding_of_the_terminal(
 
 def test_output_into_a_pipe_that_closes_is_no_error() -> None:
     getd = f"{shlex.quote(sys.executable)} -m getd"
-    done = subprocess.run(f"{getd} info demo | head -1", shell=True, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "demo: 201 entities, 8 relations\n", "")
+    done = subprocess.run(
+        f"{getd} info demo | head -1", shell=True, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0,
+        "demo: 201 entities, 8 relations\n",
+        "",
+    )
     piped = f"{getd} datasets --json | true; exit ${{PIPESTATUS[0]}}"
     assert subprocess.run(["bash", "-c", piped], capture_output=True, check=False).returncode == 0

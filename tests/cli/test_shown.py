@@ -26,7 +26,15 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     facts = [f"r\ta{i}\tb{i % 3}\tc{i % 5}\n" for i in range(40)]
     for split, part in (("train", facts[:30]), ("valid", facts[30:35]), ("test", facts[35:])):
         (folder / f"{split}.txt").write_text("".join(part))
-    model = ["--model", "n-cp", "--set", "model.entity_dim=4", "--set", "training.epochs=1", "--quiet"]
+    model = [
+        "--model",
+        "n-cp",
+        "--set",
+        "model.entity_dim=4",
+        "--set",
+        "training.epochs=1",
+        "--quiet",
+    ]
     assert main(["train", str(folder), "--out", str(folder / "run"), *model]) == 0
     return folder / "run"
 
@@ -69,7 +77,9 @@ def test_datasets_shows_every_data_set_under_its_columns(getd: Getd) -> None:
     assert [name for name in DATASETS if name[:6] not in out] == []
 
 
-def test_reasons_are_shown_a_line_each_however_long_and_a_blank_line_after(capsys: pytest.CaptureFixture[str]) -> None:
+def test_reasons_are_shown_a_line_each_however_long_and_a_blank_line_after(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     long = "a name that is longer than any line " * 6 + "is wide"
     why = Why((Reason(("r", long, "b"), 0.5), Reason(("s", "c"), 0.25)), (long, "d"))
     _show_reasons(Answer((long,), 1.0, 0.5, None, False), [why])
@@ -96,7 +106,9 @@ def test_a_cell_shows_its_value(value: object, shown: str) -> None:
     assert cell(value) == shown
 
 
-def test_plain_text_is_read_literally_unless_it_is_called_escaped(getd: Getd, tmp_path: Path) -> None:
+def test_plain_text_is_read_literally_unless_it_is_called_escaped(
+    getd: Getd, tmp_path: Path
+) -> None:
     (tmp_path / "facts.txt").write_text("r\ta\\\\b\tc\n")
     for number, (flags, name) in enumerate([([], r"a\\b"), (["--escaped"], r"a\b")]):
         out = tmp_path / f"{number}.jsonl"

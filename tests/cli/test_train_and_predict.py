@@ -52,7 +52,17 @@ def test_train_shows_epochs_and_a_report(getd: Getd, tmp_path: Path) -> None:
 
 def test_train_json_is_one_object(getd: Getd, tmp_path: Path) -> None:
     result = getd(
-        "train", "demo", "--out", tmp_path / "run", "--quiet", "--json", "--seed", 3, "--model", "n-cp", *QUICK[:4]
+        "train",
+        "demo",
+        "--out",
+        tmp_path / "run",
+        "--quiet",
+        "--json",
+        "--seed",
+        3,
+        "--model",
+        "n-cp",
+        *QUICK[:4],
     )
     found = json.loads(result.out)
     assert (found["epochs"], result.err) == (2, f"note: {found['notices'][0]}\n")
@@ -62,7 +72,9 @@ def test_train_json_is_one_object(getd: Getd, tmp_path: Path) -> None:
 
 def test_a_config_names_data_and_published_values(getd: Getd, tmp_path: Path) -> None:
     path = tmp_path / "row.toml"
-    path.write_text('data = "demo"\n[model]\nname = "n-cp"\n[training]\nepochs = 1\n[published]\nmrr = 0.5\n')
+    path.write_text(
+        'data = "demo"\n[model]\nname = "n-cp"\n[training]\nepochs = 1\n[published]\nmrr = 0.5\n'
+    )
     result = getd("train", "--config", path, "--out", tmp_path / "run", "--quiet")
     assert result.code == 0
     assert "published" in result.out
@@ -77,9 +89,17 @@ def test_a_config_names_data_and_published_values(getd: Getd, tmp_path: Path) ->
             2,
             f"no model 'gted'; did you mean 'getd'? (there are {', '.join(MODELS)})",
         ),
-        (["train", "demo", "--set", "training.epoch=2"], 2, "no setting training.epoch; did you mean 'epochs'?"),
+        (
+            ["train", "demo", "--set", "training.epoch=2"],
+            2,
+            "no setting training.epoch; did you mean 'epochs'?",
+        ),
         (["train", "demo", "--set", "epochs=2"], 2, "expected section.key=value, found 'epochs=2'"),
-        (["train", "demo", "--config", "nothing.toml"], 2, "cannot read nothing.toml: No such file or directory"),
+        (
+            ["train", "demo", "--config", "nothing.toml"],
+            2,
+            "cannot read nothing.toml: No such file or directory",
+        ),
         (["evaluate", "nothing"], 1, "nothing is not a run: there is no config.toml in it"),
     ],
 )
@@ -97,7 +117,9 @@ def test_evaluate_json_has_what_is_promised(getd: Getd, run: Path) -> None:
 
 @pytest.mark.parametrize("by", ["arity", "position", "relation", "seen"])
 def test_evaluate_shows_groups(getd: Getd, run: Path, by: str) -> None:
-    result = getd("evaluate", run, "--split", "valid", "--by", by, "--ties", "pessimistic", "--sample", 20)
+    result = getd(
+        "evaluate", run, "--split", "valid", "--by", by, "--ties", "pessimistic", "--sample", 20
+    )
     assert (result.code, f"By {by}" in result.out) == (0, True)
 
 
@@ -107,10 +129,16 @@ def test_predict_answers_by_position_by_role_and_for_relations(getd: Getd, run: 
     assert [set(answer) for answer in found["answers"]] == [
         {"entity", "score", "probability", "confidence", "known"}
     ] * 3
-    by_role = json.loads(getd("predict", run, "born in", "city=?", "player=Ada Hale", "--top", 3, "--json").out)
+    by_role = json.loads(
+        getd("predict", run, "born in", "city=?", "player=Ada Hale", "--top", 3, "--json").out
+    )
     assert by_role == found
     relations = json.loads(getd("predict", run, "?", "Ada Hale", "Oxbow", "--json").out)
-    assert {answer["relation"] for answer in relations["answers"]} <= {"born in", "based in", "member of"}
+    assert {answer["relation"] for answer in relations["answers"]} <= {
+        "born in",
+        "based in",
+        "member of",
+    }
     assert "born in(Ada Hale, ?)" in getd("predict", run, "born in", "Ada Hale", "?").out
 
 
@@ -128,13 +156,17 @@ def test_predict_answers_a_file(getd: Getd, run: Path, tmp_path: Path) -> None:
         (["born in", "Ada Hal", "?"], 1, "unknown entity 'Ada Hal'; did you mean 'Ada Hale'?"),
     ],
 )
-def test_questions_that_are_none(getd: Getd, run: Path, arguments: list[str], code: int, message: str) -> None:
+def test_questions_that_are_none(
+    getd: Getd, run: Path, arguments: list[str], code: int, message: str
+) -> None:
     result = getd("predict", run, *arguments)
     assert (result.code, result.err) == (code, f"{message}\n")
 
 
 def test_models_are_listed_with_their_settings(getd: Getd) -> None:
-    found = {record["name"]: record for record in json.loads(getd("models", "--json").out)["models"]}
+    found = {
+        record["name"]: record for record in json.loads(getd("models", "--json").out)["models"]
+    }
     assert list(found) == [*MODELS, "frequency", "lookup"]
     assert found["getd"]["settings"]["ring_ranks"] == 40
     assert (found["transe"]["arity"], found["rae"]["arity"]) == ("2", "any")
@@ -146,8 +178,13 @@ def test_models_are_listed_with_their_settings(getd: Getd) -> None:
 
 
 def test_parameters_are_counted_for_a_data_set(getd: Getd) -> None:
-    found = {record["name"]: record for record in json.loads(getd("models", "Synthetic10-3", "--json").out)["models"]}
-    assert found["n-cp"]["parameters"] == 25 * (3 * 10 + 2) + 16 * 25  # three tables, relations, batch norm
+    found = {
+        record["name"]: record
+        for record in json.loads(getd("models", "Synthetic10-3", "--json").out)["models"]
+    }
+    assert (
+        found["n-cp"]["parameters"] == 25 * (3 * 10 + 2) + 16 * 25
+    )  # three tables, relations, batch norm
     assert found["transe"]["parameters"] is None
     assert "not for these facts" in getd("models", "Synthetic10-3").out
 
@@ -155,15 +192,36 @@ def test_parameters_are_counted_for_a_data_set(getd: Getd) -> None:
 @pytest.mark.parametrize("model", MODELS)
 def test_every_model_trains_evaluates_and_predicts(getd: Getd, tmp_path: Path, model: str) -> None:
     arity = ["--arity", "2"] if MODELS[model][0].binary_only else []
-    few = ["--set", "training.epochs=1", "--set", "training.validation_sample=10", "--set", "training.test_sample=10"]
-    result = getd("train", "demo", "--model", model, "--out", str(tmp_path / "run"), *arity, *few, "--json", "--quiet")
+    few = [
+        "--set",
+        "training.epochs=1",
+        "--set",
+        "training.validation_sample=10",
+        "--set",
+        "training.test_sample=10",
+    ]
+    result = getd(
+        "train",
+        "demo",
+        "--model",
+        model,
+        "--out",
+        str(tmp_path / "run"),
+        *arity,
+        *few,
+        "--json",
+        "--quiet",
+    )
     found = json.loads(result.out)
     assert (found["epochs"], found["report"]["protocol"]["sample"]) == (1, 10)
     assert result.err == "".join(f"note: {notice}\n" for notice in found["notices"])
     kb = RunFolder(tmp_path / "run").read_knowledge_base()
     fact = kb.split("test")[2].take(slice(0, 1))
     question = [kb.relations[int(fact.relation[0])], "?", kb.entities[int(fact.entities[0, 1])]]
-    assert len(json.loads(getd("predict", str(tmp_path / "run"), *question, "--json").out)["answers"]) == 10
+    assert (
+        len(json.loads(getd("predict", str(tmp_path / "run"), *question, "--json").out)["answers"])
+        == 10
+    )
 
 
 def test_a_model_for_two_entities_names_those_for_more(getd: Getd, tmp_path: Path) -> None:
@@ -177,8 +235,13 @@ def test_a_model_for_two_entities_names_those_for_more(getd: Getd, tmp_path: Pat
 @pytest.mark.parametrize("path", ROWS, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_every_row_is_a_config_that_can_be_trained(path: Path) -> None:
     tables = read_toml(path)
-    assert path.stem.startswith(f"{full_config(tables, None, {})['model']['name']}-{tables['data'].lower()}")
-    assert f"getd train --config src/getd/experiments/rows/{path.parent.name}/{path.name}" in path.read_text()
+    assert path.stem.startswith(
+        f"{full_config(tables, None, {})['model']['name']}-{tables['data'].lower()}"
+    )
+    assert (
+        f"getd train --config src/getd/experiments/rows/{path.parent.name}/{path.name}"
+        in path.read_text()
+    )
     assert set(tables.get("published", METRICS)) == METRICS
 
 

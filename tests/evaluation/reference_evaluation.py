@@ -16,7 +16,12 @@ Fact = tuple[int, ...]  # relation, then the entities
 
 
 def rank(
-    scores: Sequence[float], answer: int, fact: Fact, slot: int, everything: Sequence[Fact], ties: str
+    scores: Sequence[float],
+    answer: int,
+    fact: Fact,
+    slot: int,
+    everything: Sequence[Fact],
+    ties: str,
 ) -> tuple[float, int]:
     """The rank of an answer, and how many candidates were ranked: those that do not make another known fact."""
     above = level = candidates = 0
@@ -29,14 +34,20 @@ def rank(
             above += 1
         if candidate != answer and score == scores[answer]:
             level += 1
-    return 1 + above + {"realistic": level / 2, "optimistic": 0, "pessimistic": level}[ties], candidates
+    return 1 + above + {"realistic": level / 2, "optimistic": 0, "pessimistic": level}[
+        ties
+    ], candidates
 
 
 def frequency(facts: Sequence[Fact], question: Fact, slot: int, candidate: int) -> int:
     """How often a candidate fills a slot of the question's relation; of any relation where that is what is open."""
     number = 0
     for fact in facts:
-        if len(fact) == len(question) and fact[slot] == candidate and (slot == 0 or fact[0] == question[0]):
+        if (
+            len(fact) == len(question)
+            and fact[slot] == candidate
+            and (slot == 0 or fact[0] == question[0])
+        ):
             number += 1
     return number
 
@@ -49,20 +60,28 @@ def lookup(facts: Sequence[Fact], question: Fact, slot: int, candidate: int) -> 
             continue
         both = alone = 0
         for fact in facts:
-            if len(fact) == len(question) and fact[given] == question[given] and (slot == 0 or fact[0] == question[0]):
+            if (
+                len(fact) == len(question)
+                and fact[given] == question[given]
+                and (slot == 0 or fact[0] == question[0])
+            ):
                 alone += 1
                 both += fact[slot] == candidate
         total += Fraction(both, alone) if alone else 0
     return total
 
 
-def interval(reciprocals: Sequence[Sequence[float]], seed: int, resamples: int) -> tuple[float, float]:
+def interval(
+    reciprocals: Sequence[Sequence[float]], seed: int, resamples: int
+) -> tuple[float, float]:
     """The percentiles of the MRR of facts drawn anew; each fact is the list of its reciprocal ranks."""
     generator = np.random.default_rng(seed)
     means = []
     for _ in range(resamples):
         drawn = [
-            value for fact in generator.integers(0, len(reciprocals), len(reciprocals)) for value in reciprocals[fact]
+            value
+            for fact in generator.integers(0, len(reciprocals), len(reciprocals))
+            for value in reciprocals[fact]
         ]
         means.append(sum(drawn) / len(drawn))
     low, high = np.percentile(means, [2.5, 97.5])
@@ -76,8 +95,12 @@ class Table(ScoringModel):
         super().__init__()
         self.n_relations, self.n_entities, self.arities = n_relations, n_entities, (1, 2, 3, 4, 5)
         generator = torch.Generator().manual_seed(seed)
-        self.register_buffer("table", torch.randint(values, (11, n_entities), generator=generator).float())
-        self.register_buffer("relations", torch.randint(values, (11, n_relations), generator=generator).float())
+        self.register_buffer(
+            "table", torch.randint(values, (11, n_entities), generator=generator).float()
+        )
+        self.register_buffer(
+            "relations", torch.randint(values, (11, n_relations), generator=generator).float()
+        )
         self.change: Callable[[Tensor], Tensor] = lambda scores: scores
         self.asked: list[tuple[int, ...]] = []  # the shape of every answer given
 
@@ -99,7 +122,10 @@ class Table(ScoringModel):
 
 def blocks(facts: Sequence[Fact]) -> dict[int, Facts]:
     """Plain facts as blocks."""
-    tables = {arity: np.array([f for f in facts if len(f) == arity + 1]) for arity in {len(f) - 1 for f in facts}}
+    tables = {
+        arity: np.array([f for f in facts if len(f) == arity + 1])
+        for arity in {len(f) - 1 for f in facts}
+    }
     return {arity: Facts(table[:, 0], table[:, 1:]) for arity, table in tables.items()}
 
 

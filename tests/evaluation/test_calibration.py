@@ -52,26 +52,41 @@ def model(kb: KnowledgeBase) -> GETD:
     return made.eval()
 
 
-def test_log_probabilities_are_those_of_a_softmax_without_other_known_answers(kb: KnowledgeBase, model: GETD) -> None:
+def test_log_probabilities_are_those_of_a_softmax_without_other_known_answers(
+    kb: KnowledgeBase, model: GETD
+) -> None:
     facts = kb.split("valid")[3].take(slice(0, 4))
-    every = [fact for blocks in kb.splits.values() for block in blocks.values() for fact in kb.decode(block)]
+    every = [
+        fact
+        for blocks in kb.splits.values()
+        for block in blocks.values()
+        for fact in kb.decode(block)
+    ]
     found = log_probabilities(model, facts, kb.known(), temperature=0.7)
     for row, position in product(range(len(facts)), range(3)):
         fact = kb.decode(facts.take(slice(row, row + 1)))[0]
         others = set(known_answers(every, fact, position + 1)) - {fact[position + 1]}
         with torch.no_grad():
             scores = model.score_candidates(
-                torch.tensor(facts.relation[row : row + 1]), torch.tensor(facts.entities[row : row + 1]), position
+                torch.tensor(facts.relation[row : row + 1]),
+                torch.tensor(facts.entities[row : row + 1]),
+                position,
             )[0].tolist()
         kept = {
-            name: math.exp(score / 0.7) for name, score in zip(kb.entities, scores, strict=True) if name not in others
+            name: math.exp(score / 0.7)
+            for name, score in zip(kb.entities, scores, strict=True)
+            if name not in others
         }
         wanted = math.log(kept[str(fact[position + 1])] / sum(kept.values()))
         assert found[row, position] == pytest.approx(wanted, abs=1e-5)
 
 
-@given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=40), st.integers(1, 6))
-def test_reliability_is_the_mean_distance_over_bins(told: list[tuple[float, bool]], bins: int) -> None:
+@given(
+    st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=40), st.integers(1, 6)
+)
+def test_reliability_is_the_mean_distance_over_bins(
+    told: list[tuple[float, bool]], bins: int
+) -> None:
     said, right = np.array([p for p, _ in told]), np.array([r for _, r in told])
     ordered, error = sorted(range(len(told)), key=lambda i: said[i]), 0.0
     sizes = [len(told) // bins + (i < len(told) % bins) for i in range(bins)]
@@ -82,10 +97,15 @@ def test_reliability_is_the_mean_distance_over_bins(told: list[tuple[float, bool
     assert reliability_of(said, right, bins).error == pytest.approx(error / len(told), abs=1e-9)
 
 
-@given(st.lists(st.integers(0, 5), min_size=1, max_size=12), st.lists(st.integers(0, 5), min_size=1, max_size=12))
+@given(
+    st.lists(st.integers(0, 5), min_size=1, max_size=12),
+    st.lists(st.integers(0, 5), min_size=1, max_size=12),
+)
 def test_the_area_is_a_share_of_pairs(true: list[int], false: list[int]) -> None:
     wanted = sum((t > f) + 0.5 * (t == f) for t in true for f in false) / (len(true) * len(false))
-    assert area_under_curve(np.array(true, dtype=float), np.array(false, dtype=float)) == pytest.approx(wanted)
+    assert area_under_curve(
+        np.array(true, dtype=float), np.array(false, dtype=float)
+    ) == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize("temperature", [None, 0.5])
@@ -102,18 +122,26 @@ def test_a_corrupted_fact_differs_in_one_place_and_is_not_known(
         assert any(sum(a != b for a, b in zip(row, other, strict=True)) == 1 for other in before)
 
 
-def test_calibration_is_better_than_none_and_confidence_rises(kb: KnowledgeBase, model: GETD) -> None:
+def test_calibration_is_better_than_none_and_confidence_rises(
+    kb: KnowledgeBase, model: GETD
+) -> None:
     fitted, facts = calibrate(model, kb, sample=120), calibration_facts(model, kb, sample=120)
     known = kb.known("train", "valid")
-    before, after = (found.error for found in reliability(model, facts, known, [Calibration(), fitted]))
+    before, after = (
+        found.error for found in reliability(model, facts, known, [Calibration(), fitted])
+    )
     assert after <= before
     for arity in kb.arities:
         found = [
-            fitted.confidence_of(arity, np.array([x]), np.array([f])) for x in (-20.0, -5.0, -0.1) for f in (0.0, 1.0)
+            fitted.confidence_of(arity, np.array([x]), np.array([f]))
+            for x in (-20.0, -5.0, -0.1)
+            for f in (0.0, 1.0)
         ]
         values = [float(value[0]) for value in found if value is not None]
         assert values[0::2] == sorted(values[0::2])
-        assert all(worse <= better for worse, better in zip(values[0::2], values[1::2], strict=True))
+        assert all(
+            worse <= better for worse, better in zip(values[0::2], values[1::2], strict=True)
+        )
         assert all(0 <= value <= 1 for value in values)
 
 
@@ -128,16 +156,24 @@ def test_both_shapes_are_kept_and_read_again(kb: KnowledgeBase, model: GETD, sha
 
 def test_arities_of_few_facts_are_fitted_with_the_others(kb: KnowledgeBase, model: GETD) -> None:
     valid = kb.split("valid")
-    few = kb.with_splits(train=kb.split("train"), valid={**valid, 4: valid[4].take(slice(0, 3))}, test=kb.split("test"))
+    few = kb.with_splits(
+        train=kb.split("train"),
+        valid={**valid, 4: valid[4].take(slice(0, 3))},
+        test=kb.split("test"),
+    )
     with scoring(model):
         pooled = _temperature(model, list(few.split("valid").values()), few.known("train", "valid"))
     assert calibrate(model, few).temperature["4"] == pooled
     tiny = {arity: facts.take(slice(0, 2)) for arity, facts in valid.items()}
-    assert set(calibrate(model, kb.with_splits(train=kb.split("train"), valid=tiny)).temperature.values()) == {1.0}
+    assert set(
+        calibrate(model, kb.with_splits(train=kb.split("train"), valid=tiny)).temperature.values()
+    ) == {1.0}
 
 
 def test_where_nothing_tells_true_from_false_confidence_is_one_half() -> None:
-    evidence = np.column_stack([np.tile([-1.0, -2.0], 50), np.full(100, -3.0), np.repeat([1.0, 0.0], 50), np.ones(100)])
+    evidence = np.column_stack(
+        [np.tile([-1.0, -2.0], 50), np.full(100, -3.0), np.repeat([1.0, 0.0], 50), np.ones(100)]
+    )
     found = _confidence(evidence, None).of(np.array([-1.0, -9.0]), np.array([0.0, 1.0]))
     assert found.tolist() == pytest.approx([0.5, 0.5], abs=0.01)
 
@@ -148,12 +184,17 @@ def test_confidence_is_finite_where_true_and_false_are_apart() -> None:
 
 
 FACTS = st.lists(
-    st.tuples(st.integers(0, 1), st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=14, unique=True
+    st.tuples(st.integers(0, 1), st.integers(0, 4), st.integers(0, 4)),
+    min_size=1,
+    max_size=14,
+    unique=True,
 )
 
 
 @given(FACTS, st.tuples(st.integers(0, 1), st.integers(0, 4), st.integers(0, 4)))
-def test_role_fit_against_loops(facts: list[tuple[int, int, int]], asked: tuple[int, int, int]) -> None:
+def test_role_fit_against_loops(
+    facts: list[tuple[int, int, int]], asked: tuple[int, int, int]
+) -> None:
     kb = KnowledgeBase.from_facts({"train": [(f"r{r}", f"e{a}", f"e{b}") for r, a, b in facts]})
     if any(f"e{e}" not in kb.entities for e in asked[1:]) or f"r{asked[0]}" not in kb.relations:
         return

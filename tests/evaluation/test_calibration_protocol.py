@@ -34,7 +34,9 @@ def random_kb(test: list[tuple[str, ...]] | None = None) -> KnowledgeBase:
     rng = np.random.default_rng(0)
     facts = [("r", *rng.permutation(NAMES[:7])[:3]) for _ in range(160)]
     other = [("s", NAMES[i % 9], NAMES[(i * i) % 9], NAMES[(3 * i) % 9]) for i in range(9)]
-    return KnowledgeBase.from_facts({"train": facts[:60] + other, "valid": facts[60:], "test": test or other[:1]})
+    return KnowledgeBase.from_facts(
+        {"train": facts[:60] + other, "valid": facts[60:], "test": test or other[:1]}
+    )
 
 
 def fitted(model: type[Table], kb: KnowledgeBase) -> Calibration:
@@ -51,20 +53,35 @@ def test_no_fact_of_test_plays_a_part() -> None:
 
 
 @pytest.mark.parametrize("temperature", [0.5, 2.0])
-def test_the_probability_of_a_first_answer_is_that_of_a_softmax_over_the_temperature(temperature: float) -> None:
+def test_the_probability_of_a_first_answer_is_that_of_a_softmax_over_the_temperature(
+    temperature: float,
+) -> None:
     kb = random_kb()
     model = Table(kb.n_relations, kb.n_entities).eval()
     facts = kb.split("valid")[3].take(slice(0, 10))
-    every = [fact for blocks in kb.splits.values() for block in blocks.values() for fact in kb.decode(block)]
+    every = [
+        fact
+        for blocks in kb.splits.values()
+        for block in blocks.values()
+        for fact in kb.decode(block)
+    ]
     said = []
     for row, position in product(range(len(facts)), range(3)):
         fact = facts.take(slice(row, row + 1))
         (names,) = kb.decode(fact)
         others = set(known_answers(every, names, position + 1)) - {names[position + 1]}
-        scores = model.score_candidates(torch.tensor(fact.relation), torch.tensor(fact.entities), position)[0].tolist()
-        kept = [math.exp(s / temperature) for name, s in zip(kb.entities, scores, strict=True) if name not in others]
+        scores = model.score_candidates(
+            torch.tensor(fact.relation), torch.tensor(fact.entities), position
+        )[0].tolist()
+        kept = [
+            math.exp(s / temperature)
+            for name, s in zip(kb.entities, scores, strict=True)
+            if name not in others
+        ]
         said.append(max(kept) / sum(kept))
-    (found,) = reliability(model, {3: facts}, kb.known(), [Calibration(temperature={"3": temperature})])
+    (found,) = reliability(
+        model, {3: facts}, kb.known(), [Calibration(temperature={"3": temperature})]
+    )
     sizes = [len(part) for part in np.array_split(np.arange(30), len(found.probability))]
     total = sum(size * mean for size, mean in zip(sizes, found.probability, strict=True))
     assert total == pytest.approx(sum(said), rel=1e-5)

@@ -27,14 +27,20 @@ def table(b: int = 3, m: int = 5, values: int = 3) -> Tensor:
 
 
 def same(first: Ranks, second: Ranks) -> bool:
-    return np.array_equal(first.rank, second.rank) and np.array_equal(first.candidates, second.candidates)
+    return np.array_equal(first.rank, second.rank) and np.array_equal(
+        first.candidates, second.candidates
+    )
 
 
 @given(data=st.data(), ties=st.sampled_from(TIES), tile=st.sampled_from([1, 3, 8, 2**17]))
-def test_ranks_equal_a_nested_loop_whatever_the_tile(data: st.DataObject, ties: Ties, tile: int) -> None:
+def test_ranks_equal_a_nested_loop_whatever_the_tile(
+    data: st.DataObject, ties: Ties, tile: int
+) -> None:
     b, m = data.draw(st.integers(0, 6)), data.draw(st.integers(1, 7))
     ids = st.integers(0, m - 1)
-    scores = data.draw(st.lists(st.lists(st.integers(-1, 1), min_size=m, max_size=m), min_size=b, max_size=b))
+    scores = data.draw(
+        st.lists(st.lists(st.integers(-1, 1), min_size=m, max_size=m), min_size=b, max_size=b)
+    )
     answers = data.draw(st.lists(ids, min_size=b, max_size=b))
     known = data.draw(st.lists(st.lists(ids, unique=True).map(sorted), min_size=b, max_size=b))
     offsets = np.cumsum([0, *map(len, known)])
@@ -42,11 +48,15 @@ def test_ranks_equal_a_nested_loop_whatever_the_tile(data: st.DataObject, ties: 
         found = rank_scores(
             torch.tensor(scores, dtype=torch.float32).view(b, m),
             np.array(answers, dtype=np.int64),
-            Answers(offsets, np.array([value for values in known for value in values], dtype=np.int64)),
+            Answers(
+                offsets, np.array([value for values in known for value in values], dtype=np.int64)
+            ),
             ties=ties,
         )
     expected = [
-        reference.rank(scores[i], answers[i], (i, answers[i]), 1, [(i, value) for value in known[i]], ties)
+        reference.rank(
+            scores[i], answers[i], (i, answers[i]), 1, [(i, value) for value in known[i]], ties
+        )
         for i in range(b)
     ]
     assert list(zip(found.rank.tolist(), found.candidates.tolist(), strict=True)) == expected
@@ -66,7 +76,9 @@ def test_ranks_equal_a_nested_loop_whatever_the_tile(data: st.DataObject, ties: 
     ],
     ids=["double", "half", "bfloat16", "long", "by columns", "a part of a table", "with gradients"],
 )
-def test_ranks_do_not_depend_on_how_scores_are_held(form: Callable[[Tensor], Tensor], ties: Ties) -> None:
+def test_ranks_do_not_depend_on_how_scores_are_held(
+    form: Callable[[Tensor], Tensor], ties: Ties
+) -> None:
     answers = np.array([4, 0, 2])
     expected = rank_scores(table(), answers, SEVERAL, ties=ties)
     held = form(table())
@@ -85,7 +97,10 @@ def test_answers_may_be_a_tensor_and_known_answers_left_out() -> None:
 def test_counts_are_exact_where_halves_could_not_hold_them() -> None:
     scores = torch.zeros(2, 5000, dtype=torch.half)
     scores[:, :3001] = 1
-    assert rank_scores(scores, np.array([4000, 0])).rank.tolist() == [1 + 3001 + 1998 / 2, 1 + 3000 / 2]
+    assert rank_scores(scores, np.array([4000, 0])).rank.tolist() == [
+        1 + 3001 + 1998 / 2,
+        1 + 3000 / 2,
+    ]
 
 
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.half])
@@ -109,12 +124,19 @@ def test_a_score_that_is_not_finite_is_refused(
 
 
 def test_sizes_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(ShapeError, match=r"^expected 3 answers, one for each row of scores, found 2$"):
+    with pytest.raises(
+        ShapeError, match=r"^expected 3 answers, one for each row of scores, found 2$"
+    ):
         rank_scores(table(), np.array([0, 1]))
-    with pytest.raises(ShapeError, match=r"^expected 4 rows of known answers, one for each row of scores, found 3$"):
+    with pytest.raises(
+        ShapeError, match=r"^expected 4 rows of known answers, one for each row of scores, found 3$"
+    ):
         rank_scores(table(4), np.array([0, 1, 2, 3]), SEVERAL)
 
 
 def test_an_unknown_tie_rule_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"^ties: expected one of realistic, optimistic, pessimistic, found 'first'"):
+    with pytest.raises(
+        ConfigError,
+        match=r"^ties: expected one of realistic, optimistic, pessimistic, found 'first'",
+    ):
         rank_scores(table(), np.array([0, 1, 2]), ties="first")  # type: ignore[arg-type]

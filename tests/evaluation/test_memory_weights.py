@@ -57,7 +57,9 @@ def test_no_fact_of_test_plays_a_part() -> None:
 def test_a_fit_that_does_not_hold_for_other_facts_is_not_taken() -> None:
     """The memory is right about every other validation fact and wrong about those between."""
     train, valid = world()
-    contrary = [fact if i % 2 == 0 else (*fact[:3], f"x{(i + 2) % 24}") for i, fact in enumerate(valid)]
+    contrary = [
+        fact if i % 2 == 0 else (*fact[:3], f"x{(i + 2) % 24}") for i, fact in enumerate(valid)
+    ]
     assert chosen(train, valid, valid[:1])["3-2"].sources
     assert chosen(train, contrary, valid[:1])["3-2"] == MemoryWeights()
 
@@ -85,7 +87,9 @@ def questions() -> _Questions:
         return _questions(model, memory, kb.split("valid")[3], 2, kb.known("train", "valid"))
 
 
-def test_the_likeliest_weights_are_where_likelihood_and_prior_are_in_balance(questions: _Questions) -> None:
+def test_the_likeliest_weights_are_where_likelihood_and_prior_are_in_balance(
+    questions: _Questions,
+) -> None:
     _, (theta, scale), _ = _fits(questions)
     free = theta.clone().requires_grad_()
     (questions.loss(free, SCALES.index(scale)) + PRIOR * free.square().sum()).backward()
@@ -97,7 +101,9 @@ def test_the_likeliest_weights_are_where_likelihood_and_prior_are_in_balance(que
 def test_the_weights_that_rank_best_are_kept_near_the_likeliest(questions: _Questions) -> None:
     _, (likely, scale), (ranked, same) = _fits(questions)
     free = ranked.clone().requires_grad_()
-    loss = -questions.soft_reciprocal_ranks(free, scale).sum() + PRIOR * (free - likely).square().sum()
+    loss = (
+        -questions.soft_reciprocal_ranks(free, scale).sum() + PRIOR * (free - likely).square().sum()
+    )
     loss.backward()
     assert same == scale
     assert free.grad is not None

@@ -6,12 +6,21 @@ import numpy as np
 import pytest
 
 from getd.evaluation import metrics as metrics_module
-from getd.evaluation.metrics import adjusted_mean_rank_index, mean_reciprocal_rank, measure, mrr_interval
+from getd.evaluation.metrics import (
+    adjusted_mean_rank_index,
+    mean_reciprocal_rank,
+    measure,
+    mrr_interval,
+)
 from tests.evaluation import reference_evaluation as reference
 
 
 def test_metrics_equal_those_computed_by_hand() -> None:
-    found = measure(np.array([1.0, 2.0, 3.5, 10.0, 20.0]), np.array([11, 11, 21, 21, 41]), np.array([0, 0, 1, 1, 2]))
+    found = measure(
+        np.array([1.0, 2.0, 3.5, 10.0, 20.0]),
+        np.array([11, 11, 21, 21, 41]),
+        np.array([0, 0, 1, 1, 2]),
+    )
     assert found.mrr == pytest.approx((1 + 1 / 2 + 2 / 7 + 1 / 10 + 1 / 20) / 5)
     assert (found.hits_at_1, found.hits_at_3, found.hits_at_10) == (0.2, 0.4, 0.8)
     assert found.mean_rank == pytest.approx(7.3)
@@ -20,7 +29,9 @@ def test_metrics_equal_those_computed_by_hand() -> None:
 
 
 @pytest.mark.parametrize("candidates", [np.array([2, 5, 9]), np.array([4, 4, 4])])
-def test_the_adjusted_index_is_1_for_the_best_0_for_chance_and_minus_1_for_the_worst(candidates: np.ndarray) -> None:
+def test_the_adjusted_index_is_1_for_the_best_0_for_chance_and_minus_1_for_the_worst(
+    candidates: np.ndarray,
+) -> None:
     assert adjusted_mean_rank_index(np.ones(3), candidates) == 1
     assert adjusted_mean_rank_index((candidates + 1) / 2, candidates) == 0
     assert adjusted_mean_rank_index(candidates.astype(float), candidates) == pytest.approx(-1)

@@ -33,10 +33,16 @@ TRAINING = {"epochs": 3, "patience": 0, "learning_rate": 0.05, "threads": 1}
 def clean_kb() -> KnowledgeBase:
     """Facts whose last entity follows from the first two, more or less."""
     rng = np.random.default_rng(0)
-    rows = [(a, b, (a + b + rng.integers(2)) % 8) for a, b in product(range(8), range(8)) for _ in range(2)]
+    rows = [
+        (a, b, (a + b + rng.integers(2)) % 8)
+        for a, b in product(range(8), range(8))
+        for _ in range(2)
+    ]
     facts = [("r", *(f"e{entity}" for entity in row)) for row in sorted({*rows})]
     rng.shuffle(facts)
-    return KnowledgeBase.from_facts({"train": facts[:50], "valid": facts[50:80], "test": facts[80:]})
+    return KnowledgeBase.from_facts(
+        {"train": facts[:50], "valid": facts[50:80], "test": facts[80:]}
+    )
 
 
 def poisoned(kb: KnowledgeBase, share: float = 0.5) -> KnowledgeBase:
@@ -74,10 +80,14 @@ def test_the_poison_would_show(kb: KnowledgeBase, model: ScoringModel) -> None:
     assert everything.lookup(*asked).counts.sum() > honest.lookup(*asked).counts.sum()
     assert filter_splits(bad, "valid") == filter_splits(bad, "train") == ("train", "valid")
     assert filter_splits(bad, "test") == ("train", "valid", "test")
-    assert evaluate(model, bad).protocol["filter"] == "known answers of train, valid and test left out"
+    assert (
+        evaluate(model, bad).protocol["filter"] == "known answers of train, valid and test left out"
+    )
 
 
-def test_evaluating_another_split_does_not_read_test(kb: KnowledgeBase, model: ScoringModel) -> None:
+def test_evaluating_another_split_does_not_read_test(
+    kb: KnowledgeBase, model: ScoringModel
+) -> None:
     for split in ("train", "valid"):
         clean, bad = (evaluate(model, each, split).as_dict() for each in (kb, poisoned(kb)))
         assert clean == bad
@@ -85,23 +95,31 @@ def test_evaluating_another_split_does_not_read_test(kb: KnowledgeBase, model: S
         assert evaluate_floors(kb, split) == evaluate_floors(poisoned(kb), split)
 
 
-def test_evaluating_test_leaves_out_the_answers_of_all_splits(kb: KnowledgeBase, model: ScoringModel) -> None:
+def test_evaluating_test_leaves_out_the_answers_of_all_splits(
+    kb: KnowledgeBase, model: ScoringModel
+) -> None:
     bad = poisoned(kb)
     alone = bad.with_splits(train=bad.split("train"), test=bad.split("test"))
     assert evaluate(model, bad).mrr > evaluate(model, alone).mrr
     assert evaluate_floors(bad)["lookup"].mrr > evaluate_floors(alone)["lookup"].mrr
 
 
-def test_the_weights_of_a_memory_do_not_depend_on_test(kb: KnowledgeBase, model: ScoringModel) -> None:
+def test_the_weights_of_a_memory_do_not_depend_on_test(
+    kb: KnowledgeBase, model: ScoringModel
+) -> None:
     memory = Memory.from_facts(kb.split("train"), kb.n_entities)
     assert fit_weights(model, memory, kb) == fit_weights(model, memory, poisoned(kb))
 
 
-def test_temperature_and_confidence_do_not_depend_on_test(kb: KnowledgeBase, model: ScoringModel) -> None:
+def test_temperature_and_confidence_do_not_depend_on_test(
+    kb: KnowledgeBase, model: ScoringModel
+) -> None:
     assert calibrate(model, kb) == calibrate(model, poisoned(kb))
 
 
-def test_early_stopping_and_the_loss_of_validation_do_not_depend_on_test(kb: KnowledgeBase, tmp_path: Path) -> None:
+def test_early_stopping_and_the_loss_of_validation_do_not_depend_on_test(
+    kb: KnowledgeBase, tmp_path: Path
+) -> None:
     runs = {}
     for name, each in (("clean", kb), ("bad", poisoned(kb))):
         config = {"model": {"entity_dim": 4}, "training": {**TRAINING, "validation_loss": True}}
@@ -117,7 +135,9 @@ def test_early_stopping_and_the_loss_of_validation_do_not_depend_on_test(kb: Kno
     assert memories[0] == memories[1]
 
 
-def test_tuning_and_the_run_that_follows_do_not_depend_on_test(kb: KnowledgeBase, tmp_path: Path) -> None:
+def test_tuning_and_the_run_that_follows_do_not_depend_on_test(
+    kb: KnowledgeBase, tmp_path: Path
+) -> None:
     pytest.importorskip("optuna")
     found = {}
     for name, each in (("clean", kb), ("bad", poisoned(kb))):
@@ -134,8 +154,12 @@ def test_tuning_and_the_run_that_follows_do_not_depend_on_test(kb: KnowledgeBase
     assert not (runs[0].path / "report.json").exists()
 
 
-def test_validation_in_training_is_what_evaluating_valid_shows(kb: KnowledgeBase, tmp_path: Path) -> None:
-    run = getd.train(poisoned(kb), "n-cp", tmp_path / "run", config={"model": {"entity_dim": 4}}, **TRAINING)
+def test_validation_in_training_is_what_evaluating_valid_shows(
+    kb: KnowledgeBase, tmp_path: Path
+) -> None:
+    run = getd.train(
+        poisoned(kb), "n-cp", tmp_path / "run", config={"model": {"entity_dim": 4}}, **TRAINING
+    )
     best = max(line["valid_mrr"] for line in run.folder.read_history())
     assert run.evaluate("valid", by=(), floors=False).mrr == pytest.approx(best, abs=1e-6)
 
@@ -148,7 +172,12 @@ def test_a_run_says_what_chose_its_epoch_and_its_memory(kb: KnowledgeBase, tmp_p
     assert protocol["epoch"] == {"chosen_on": "valid", **ranked}
     assert isinstance(run.model, WithMemory)
     weights = run.model.n_weights
-    assert protocol["memory"] == {"counts": ["train"], "weights": weights, "fitted_on": "valid", **ranked}
+    assert protocol["memory"] == {
+        "counts": ["train"],
+        "weights": weights,
+        "fitted_on": "valid",
+        **ranked,
+    }
     assert protocol_sentence(protocol) == (
         "trained on train; known answers of train, valid and test left out; "
         "epoch chosen on valid (known answers of train and valid left out, 20 facts); "
@@ -158,7 +187,9 @@ def test_a_run_says_what_chose_its_epoch_and_its_memory(kb: KnowledgeBase, tmp_p
     assert open_run(run.path, memory=False).evaluate("test").protocol["memory"] is None
 
 
-def test_a_run_of_before_says_that_test_was_in_the_filter(kb: KnowledgeBase, tmp_path: Path) -> None:
+def test_a_run_of_before_says_that_test_was_in_the_filter(
+    kb: KnowledgeBase, tmp_path: Path
+) -> None:
     run = getd.train(kb, "n-cp", tmp_path / "run", config={"model": {"entity_dim": 4}}, **TRAINING)
     environment = run.folder.read_json("environment.json")
     assert environment["validation_filter"] == ["train", "valid"]
@@ -169,22 +200,42 @@ def test_a_run_of_before_says_that_test_was_in_the_filter(kb: KnowledgeBase, tmp
     assert run.epoch_choice() == Choice("valid", ("train", "valid", "test"))
 
 
-@pytest.mark.parametrize("broken", ['{"validation_filter": 3}', '{"validation_filter": ["train", []]}'])
-def test_a_filter_that_names_no_splits_is_refused(kb: KnowledgeBase, tmp_path: Path, broken: str) -> None:
-    run = getd.train(kb, "n-cp", tmp_path / "run", config={"model": {"entity_dim": 4}}, **{**TRAINING, "epochs": 1})
+@pytest.mark.parametrize(
+    "broken", ['{"validation_filter": 3}', '{"validation_filter": ["train", []]}']
+)
+def test_a_filter_that_names_no_splits_is_refused(
+    kb: KnowledgeBase, tmp_path: Path, broken: str
+) -> None:
+    run = getd.train(
+        kb,
+        "n-cp",
+        tmp_path / "run",
+        config={"model": {"entity_dim": 4}},
+        **{**TRAINING, "epochs": 1},
+    )
     path = run.path / "environment.json"
     path.write_text(broken)
     with pytest.raises(RunError) as refused:
         run.evaluate("test")
-    assert str(refused.value) == f"{path}: expected validation_filter to name splits, found another thing"
+    assert (
+        str(refused.value)
+        == f"{path}: expected validation_filter to name splits, found another thing"
+    )
 
 
-def test_without_validation_the_last_epoch_is_kept_and_said(kb: KnowledgeBase, tmp_path: Path) -> None:
+def test_without_validation_the_last_epoch_is_kept_and_said(
+    kb: KnowledgeBase, tmp_path: Path
+) -> None:
     alone = kb.with_splits(train=kb.split("train"), test=kb.split("test"))
-    run = getd.train(alone, "n-cp", tmp_path / "run", config={"model": {"entity_dim": 4}}, **TRAINING)
+    run = getd.train(
+        alone, "n-cp", tmp_path / "run", config={"model": {"entity_dim": 4}}, **TRAINING
+    )
     protocol = run.folder.read_json("report.json")["protocol"]
     assert protocol["epoch"] == {"chosen_on": None, "filter": None, "sample": None}
-    assert protocol_sentence(protocol) == "trained on train; known answers of train and test left out; the last epoch"
+    assert (
+        protocol_sentence(protocol)
+        == "trained on train; known answers of train and test left out; the last epoch"
+    )
 
 
 def test_an_ensemble_says_how_many_it_is(kb: KnowledgeBase, model: ScoringModel) -> None:
@@ -197,7 +248,9 @@ def test_an_ensemble_says_how_many_it_is(kb: KnowledgeBase, model: ScoringModel)
     assert evaluate(counting, kb).protocol["members"] == 2
 
 
-def test_the_weights_of_a_memory_are_counted_where_it_counts(kb: KnowledgeBase, model: ScoringModel) -> None:
+def test_the_weights_of_a_memory_are_counted_where_it_counts(
+    kb: KnowledgeBase, model: ScoringModel
+) -> None:
     memory = Memory.from_facts(kb.split("train"), kb.n_entities)
     used = MemoryWeights(scale=2.0, sources={"0": SourceWeights(), "0+1": SourceWeights()})
     found = evaluate(WithMemory(model, memory, {"3-2": used, "3-0": MemoryWeights()}), kb)
@@ -211,11 +264,16 @@ def test_chance_is_what_random_order_earns(candidates: list[int]) -> None:
     assert mrr_at_chance(np.array(candidates)) == pytest.approx(sum(slow) / len(slow), rel=1e-11)
 
 
-def test_chance_is_that_of_the_candidates_which_the_filter_leaves(kb: KnowledgeBase, model: ScoringModel) -> None:
+def test_chance_is_that_of_the_candidates_which_the_filter_leaves(
+    kb: KnowledgeBase, model: ScoringModel
+) -> None:
     bad = poisoned(kb, share=1.0)  # every fact with two entities of a validation fact is known
     assert evaluate(model, bad).mrr_at_chance > evaluate(model, kb).mrr_at_chance
     assert evaluate(model, bad, "valid").mrr_at_chance == evaluate(model, kb, "valid").mrr_at_chance
 
 
 def _without_seconds(run: Any) -> list[dict[str, Any]]:
-    return [{key: value for key, value in line.items() if key != "seconds"} for line in run.folder.read_history()]
+    return [
+        {key: value for key, value in line.items() if key != "seconds"}
+        for line in run.folder.read_history()
+    ]

@@ -51,11 +51,15 @@ def all_known(facts: Facts, n_entities: int = 50) -> KnownAnswers:
 
 
 def same(first: Ranks, second: Ranks) -> bool:
-    return np.array_equal(first.rank, second.rank) and np.array_equal(first.candidates, second.candidates)
+    return np.array_equal(first.rank, second.rank) and np.array_equal(
+        first.candidates, second.candidates
+    )
 
 
 @given(asked=MIXED, others=MIXED, ties=st.sampled_from(TIES), chunk=st.sampled_from([1, 40, 10**6]))
-def test_ranks_equal_a_nested_loop(asked: list[Fact], others: list[Fact], ties: Ties, chunk: int) -> None:
+def test_ranks_equal_a_nested_loop(
+    asked: list[Fact], others: list[Fact], ties: Ties, chunk: int
+) -> None:
     model, known = Table(N_RELATIONS, N_ENTITIES), known_of(asked + others)
     for arity, facts in reference.blocks(asked).items():
         found = rank_facts(model, facts, known, ties=ties, chunk=chunk)
@@ -64,12 +68,16 @@ def test_ranks_equal_a_nested_loop(asked: list[Fact], others: list[Fact], ties: 
             scores = model.score_candidates(relation, entities, position).tolist()
             for row, fact in enumerate(reference.plain(facts)):
                 answer = fact[position + 1]
-                expected = reference.rank(scores[row], answer, fact, position + 1, asked + others, ties)
+                expected = reference.rank(
+                    scores[row], answer, fact, position + 1, asked + others, ties
+                )
                 assert (found.rank[row, position], found.candidates[row, position]) == expected
 
 
 @given(asked=MIXED, others=MIXED, ties=st.sampled_from(TIES), chunk=st.sampled_from([1, 40, 10**6]))
-def test_ranks_of_relations_equal_a_nested_loop(asked: list[Fact], others: list[Fact], ties: Ties, chunk: int) -> None:
+def test_ranks_of_relations_equal_a_nested_loop(
+    asked: list[Fact], others: list[Fact], ties: Ties, chunk: int
+) -> None:
     model, known = Table(N_RELATIONS, N_ENTITIES), known_of(asked + others)
     for facts in reference.blocks(asked).values():
         found = rank_relations(model, facts, known, ties=ties, chunk=chunk)
@@ -82,7 +90,9 @@ def test_ranks_of_relations_equal_a_nested_loop(asked: list[Fact], others: list[
 def test_an_answer_that_is_not_known_is_ranked_too() -> None:
     facts = Facts(np.array([0]), np.array([[1, 2]]))
     nothing = KnownAnswers.build([], N_RELATIONS, N_ENTITIES)
-    assert rank_facts(Table(N_RELATIONS, N_ENTITIES), facts, nothing).candidates.tolist() == [[N_ENTITIES] * 2]
+    assert rank_facts(Table(N_RELATIONS, N_ENTITIES), facts, nothing).candidates.tolist() == [
+        [N_ENTITIES] * 2
+    ]
 
 
 @pytest.mark.parametrize("chunk", [1, 100, 1000, 10**6])
@@ -125,7 +135,10 @@ def random_vectors(*sizes: int, seed: int) -> Tensor:
 
 def all_alike(n_entities: int, dim: int, n_relations: int = N_RELATIONS, seed: int = 1) -> Given:
     """A model that gives every entity the same vector."""
-    return Given(random_vectors(n_relations, dim, seed=seed), random_vectors(dim, seed=seed + 1).repeat(n_entities, 1))
+    return Given(
+        random_vectors(n_relations, dim, seed=seed),
+        random_vectors(dim, seed=seed + 1).repeat(n_entities, 1),
+    )
 
 
 @pytest.mark.parametrize("shapes", [1_000, pytest.param(10_000, marks=pytest.mark.slow)])
@@ -136,7 +149,9 @@ def test_equal_vectors_are_level_whatever_the_shape_of_the_product(shapes: int) 
         n_facts, n_entities, dim = rng.integers(1, [9, 90, 260]).tolist()
         model = all_alike(n_entities, dim, n_relations=n_facts, seed=number)
         facts = Facts(np.arange(n_facts), rng.integers(0, n_entities, (n_facts, 1)))
-        chunk = int(rng.choice([10**6, 16 * (n_entities // 2 + 1)]))  # in one span of candidates, or in two
+        chunk = int(
+            rng.choice([10**6, 16 * (n_entities // 2 + 1)])
+        )  # in one span of candidates, or in two
         ranks = rank_facts(model, facts, nothing, chunk=chunk)
         assert (ranks.rank == (n_entities + 1) / 2).all(), (n_facts, n_entities, dim, chunk)
 
@@ -144,7 +159,9 @@ def test_equal_vectors_are_level_whatever_the_shape_of_the_product(shapes: int) 
 @pytest.mark.parametrize("kind", [Given, Called])
 @pytest.mark.parametrize("n_facts", [1, 2, 60])
 @pytest.mark.parametrize("chunk", [300, 1000, 10**6])
-def test_equal_vectors_are_level_among_known_answers_too(kind: type[Given], n_facts: int, chunk: int) -> None:
+def test_equal_vectors_are_level_among_known_answers_too(
+    kind: type[Given], n_facts: int, chunk: int
+) -> None:
     facts, alike = random_facts(n_facts), all_alike(50, 200)
     ranks = rank_facts(kind(alike.asks, alike.entity), facts, all_known(facts), chunk=chunk)
     assert np.array_equal(ranks.rank, (ranks.candidates + 1) / 2)
@@ -156,9 +173,14 @@ def test_ranks_are_those_of_double_precision_where_scores_are_further_apart_than
     dim: int, scale: float
 ) -> None:
     n_facts, n_entities = 40, 500
-    queries, table = random_vectors(n_facts, dim, seed=3) * scale, random_vectors(n_entities, dim, seed=4)
+    queries, table = (
+        random_vectors(n_facts, dim, seed=3) * scale,
+        random_vectors(n_entities, dim, seed=4),
+    )
     table[::3] = table[0]  # some that are level
-    facts = Facts(np.arange(n_facts), np.random.default_rng(5).integers(0, n_entities, (n_facts, 1)))
+    facts = Facts(
+        np.arange(n_facts), np.random.default_rng(5).integers(0, n_entities, (n_facts, 1))
+    )
     ranks = rank_facts(Given(queries, table), facts, KnownAnswers.build([], n_facts, n_entities))
 
     # The most that rounding can do to the difference of two scores, twice: the level itself is as wide again.
@@ -193,7 +215,9 @@ class Whole(DotProductModel):
         super().__init__()
         self.n_entities, self.n_relations, self.arities = n_entities, N_RELATIONS, (3,)
         generator = torch.Generator().manual_seed(1)
-        self.register_buffer("entity", torch.randint(-2, 3, (n_entities, dim), generator=generator).to(dtype))
+        self.register_buffer(
+            "entity", torch.randint(-2, 3, (n_entities, dim), generator=generator).to(dtype)
+        )
         self.asked: list[int] = []  # how many queries were made at a time
 
     def query(self, relation: Tensor, entities: Tensor, position: int) -> Tensor:
@@ -218,12 +242,16 @@ class Biased(Whole):
 @pytest.mark.parametrize("ties", TIES)
 @pytest.mark.parametrize("chunk", [1, 40, 300, 1000, 10**6, 10**15])
 @pytest.mark.parametrize("kind", [Whole, Biased])
-def test_a_dot_product_is_ranked_by_the_scores_of_the_model(kind: type[Whole], chunk: int, ties: Ties) -> None:
+def test_a_dot_product_is_ranked_by_the_scores_of_the_model(
+    kind: type[Whole], chunk: int, ties: Ties
+) -> None:
     facts, model = random_facts(20), kind(50)
     known = all_known(facts)
     found = rank_facts(model, facts, known, chunk=chunk, ties=ties)
     for position in range(3):
-        scores = model.score_candidates(torch.tensor(facts.relation), torch.tensor(facts.entities), position)
+        scores = model.score_candidates(
+            torch.tensor(facts.relation), torch.tensor(facts.entities), position
+        )
         left_out = known.lookup(facts.relation, facts.entities, position)
         expected = rank_scores(scores, facts.entities[:, position], left_out, ties=ties)
         assert np.array_equal(found.rank[:, position], expected.rank)
@@ -237,7 +265,9 @@ def test_a_model_in_double_precision_is_ranked_in_it() -> None:
 
 
 @pytest.mark.parametrize("chunk", [100, 1000, 10**6])
-def test_the_query_of_a_question_is_made_once_however_many_spans_of_candidates_there_are(chunk: int) -> None:
+def test_the_query_of_a_question_is_made_once_however_many_spans_of_candidates_there_are(
+    chunk: int,
+) -> None:
     facts, model = random_facts(), Whole(50)
     rank_facts(model, facts, all_known(facts), chunk=chunk)
     assert sum(model.asked) == facts.entities.size
@@ -281,7 +311,11 @@ class Renamed(ScoringModel):
 
     def __init__(self, model: Table, names: Tensor) -> None:
         super().__init__()
-        self.n_relations, self.n_entities, self.arities = model.n_relations, model.n_entities, model.arities
+        self.n_relations, self.n_entities, self.arities = (
+            model.n_relations,
+            model.n_entities,
+            model.arities,
+        )
         self.model, self.names, self.old = model, names, names.argsort()
 
     def score_candidates(
@@ -312,12 +346,16 @@ def test_the_size_of_a_chunk_changes_nothing(kind: str, chunk: int) -> None:
     }[kind]()
     known = all_known(facts, 11)
     assert same(rank_facts(model, facts, known, chunk=chunk), rank_facts(model, facts, known))
-    assert same(rank_relations(model, facts, known, chunk=chunk), rank_relations(model, facts, known))
+    assert same(
+        rank_relations(model, facts, known, chunk=chunk), rank_relations(model, facts, known)
+    )
 
 
 @pytest.mark.parametrize("chunk", [100, 1000, 2000])
 @pytest.mark.parametrize("n_entities", [50, 400])
-def test_no_more_scores_than_a_chunk_are_held_however_many_entities_there_are(chunk: int, n_entities: int) -> None:
+def test_no_more_scores_than_a_chunk_are_held_however_many_entities_there_are(
+    chunk: int, n_entities: int
+) -> None:
     facts, model = random_facts(n_entities=n_entities), Table(N_RELATIONS, n_entities)
     rank_facts(model, facts, all_known(facts, n_entities), chunk=chunk)
     assert max(rows * columns for rows, columns in model.asked) <= chunk
@@ -326,14 +364,18 @@ def test_no_more_scores_than_a_chunk_are_held_however_many_entities_there_are(ch
 
 def test_every_score_is_computed_once() -> None:
     facts, model = random_facts(200), Table(N_RELATIONS, 50)
-    rank_facts(model, facts, all_known(facts), chunk=400)  # 2 spans of candidates, blocks of up to 16 questions
+    rank_facts(
+        model, facts, all_known(facts), chunk=400
+    )  # 2 spans of candidates, blocks of up to 16 questions
     assert {columns for _, columns in model.asked} == {25}
     assert sum(rows * columns for rows, columns in model.asked) == facts.entities.size * 50
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 @pytest.mark.parametrize("rank", [rank_facts, rank_relations])
-def test_scores_that_are_not_finite_stop_the_ranking(value: float, rank: Callable[..., Ranks]) -> None:
+def test_scores_that_are_not_finite_stop_the_ranking(
+    value: float, rank: Callable[..., Ranks]
+) -> None:
     facts, model = random_facts(4), Table(N_RELATIONS, 50)
 
     def spoil(scores: Tensor) -> Tensor:
@@ -379,9 +421,7 @@ def test_the_answer_is_not_shown_to_the_model() -> None:
 
 
 def test_an_unknown_tie_rule_is_refused() -> None:
-    message = (
-        r"^ties: expected one of realistic, optimistic, pessimistic, found 'optimist'; did you mean 'optimistic'\?$"
-    )
+    message = r"^ties: expected one of realistic, optimistic, pessimistic, found 'optimist'; did you mean 'optimistic'\?$"
     facts = random_facts(4)
     with pytest.raises(ConfigError, match=message):
         rank_facts(Table(N_RELATIONS, 50), facts, all_known(facts), ties="optimist")  # type: ignore[arg-type]

@@ -10,7 +10,14 @@ import pytest
 
 import getd
 from getd.errors import ConfigError, FactError
-from getd.evaluation.evaluate import GROUPINGS, evaluate, evaluate_floors, floor_models, sample_facts, validation_mrr
+from getd.evaluation.evaluate import (
+    GROUPINGS,
+    evaluate,
+    evaluate_floors,
+    floor_models,
+    sample_facts,
+    validation_mrr,
+)
 from getd.evaluation.metrics import Metrics
 from getd.evaluation.ranks import rank_facts
 from getd.facts.facts import count
@@ -75,7 +82,9 @@ def test_the_report_is_json_and_names_its_protocol(kb: KnowledgeBase, model: Tab
 
 
 @pytest.mark.parametrize("grouping", GROUPINGS)
-def test_the_parts_of_a_breakdown_add_up_to_the_total(kb: KnowledgeBase, model: Table, grouping: str) -> None:
+def test_the_parts_of_a_breakdown_add_up_to_the_total(
+    kb: KnowledgeBase, model: Table, grouping: str
+) -> None:
     found = evaluate(model, kb, floors=False, by=[grouping])
     parts = found.by[grouping].values()
     assert sum(part.questions for part in parts) == found.questions
@@ -92,12 +101,22 @@ def test_every_question_is_in_its_group(kb: KnowledgeBase, model: Table) -> None
         for row, fact in enumerate(reference.plain(facts)):
             for position in range(arity):
                 seen = facts_reference.known_answers(train, fact, position + 1)
-                groups = {"arity": str(arity), "position": str(position), "relation": kb.relations[fact[0]]}
+                groups = {
+                    "arity": str(arity),
+                    "position": str(position),
+                    "relation": kb.relations[fact[0]],
+                }
                 for key in {**groups, "seen": "seen" if seen else "unseen"}.items():
                     expected.setdefault(key, []).append(1 / found[row, position])
     by = evaluate(model, kb, floors=False).by
-    mrrs = {(grouping, group): metrics.mrr for grouping, groups in by.items() for group, metrics in groups.items()}
-    assert mrrs == pytest.approx({key: sum(values) / len(values) for key, values in expected.items()})
+    mrrs = {
+        (grouping, group): metrics.mrr
+        for grouping, groups in by.items()
+        for group, metrics in groups.items()
+    }
+    assert mrrs == pytest.approx(
+        {key: sum(values) / len(values) for key, values in expected.items()}
+    )
 
 
 def test_the_floors_are_measured_as_any_model_is(kb: KnowledgeBase, model: Table) -> None:
@@ -109,7 +128,9 @@ def test_the_floors_are_measured_as_any_model_is(kb: KnowledgeBase, model: Table
 
 
 @pytest.mark.parametrize("split", ["valid", "test"])
-def test_the_floors_alone_are_those_beside_a_model(kb: KnowledgeBase, model: Table, split: str) -> None:
+def test_the_floors_alone_are_those_beside_a_model(
+    kb: KnowledgeBase, model: Table, split: str
+) -> None:
     assert evaluate_floors(kb, split) == evaluate(model, kb, split, by=()).floors
 
 
@@ -121,7 +142,9 @@ def test_what_the_model_was_trained_on_is_seen(kb: KnowledgeBase, model: Table) 
 def test_the_evaluation_gives_its_metrics_by_name(kb: KnowledgeBase, model: Table) -> None:
     found = evaluate(model, kb, floors=False, by=())
     names = list(Metrics.__dataclass_fields__)
-    assert [getattr(found, name) for name in names] == [getattr(found.metrics, name) for name in names]
+    assert [getattr(found, name) for name in names] == [
+        getattr(found.metrics, name) for name in names
+    ]
     assert (found.floors, found.by) == ({}, {})
 
 
@@ -129,7 +152,8 @@ def test_optimistic_ties_are_never_worse_than_realistic_nor_those_than_pessimist
     kb: KnowledgeBase, model: Table
 ) -> None:
     best, middle, worst = (
-        evaluate(model, kb, ties=ties, floors=False, by=()).mrr for ties in ("optimistic", "realistic", "pessimistic")
+        evaluate(model, kb, ties=ties, floors=False, by=()).mrr
+        for ties in ("optimistic", "realistic", "pessimistic")
     )
     assert best > middle > worst
 
@@ -153,11 +177,17 @@ def test_a_sample_names_its_size_and_counts_its_questions(kb: KnowledgeBase, mod
     found = evaluate(model, kb, sample=10, seed=4, floors=False, by=())
     drawn = sample_facts(kb.split("test"), 10, seed=4)
     assert (found.protocol["sample"], found.protocol["seed"]) == (10, 4)
-    assert found.questions == found.protocol["questions"] == sum(facts.entities.size for facts in drawn.values())
+    assert (
+        found.questions
+        == found.protocol["questions"]
+        == sum(facts.entities.size for facts in drawn.values())
+    )
 
 
 @pytest.mark.parametrize("sample", [None, 7])
-def test_the_validation_mrr_is_the_mrr_of_the_evaluation(kb: KnowledgeBase, model: Table, sample: int | None) -> None:
+def test_the_validation_mrr_is_the_mrr_of_the_evaluation(
+    kb: KnowledgeBase, model: Table, sample: int | None
+) -> None:
     expected = evaluate(model, kb, "valid", sample=sample, seed=2, floors=False, by=()).mrr
     known = kb.known("train", "valid")
     assert validation_mrr(model, kb.split("valid"), known, sample=sample, seed=2) == expected
@@ -182,10 +212,14 @@ def test_a_split_that_the_data_has_not_is_refused(model: Table) -> None:
 
 
 @pytest.mark.parametrize(("name", "expected"), [("WikiPeople-4", 0.338), ("JF17K-4", 0.754)])
-def test_lookup_stands_where_it_stands_on_the_real_data(real_data: Path, name: str, expected: float) -> None:
+def test_lookup_stands_where_it_stands_on_the_real_data(
+    real_data: Path, name: str, expected: float
+) -> None:
     kb = getd.load(real_data / name)
     floors = floor_models(kb)
-    mrrs = {kind: validation_mrr(floor, kb.split("test"), kb.known()) for kind, floor in floors.items()}
+    mrrs = {
+        kind: validation_mrr(floor, kb.split("test"), kb.known()) for kind, floor in floors.items()
+    }
     assert mrrs["lookup"] == pytest.approx(expected, abs=0.01)
     assert mrrs["frequency"] < mrrs["lookup"]
 
@@ -198,4 +232,6 @@ def test_the_floors_of_groups_add_up_to_the_floors() -> None:
         for floor, metrics in found["floors"].items():
             total = sum(group["questions"] * group["floors"][floor] for group in groups.values())
             assert total / n_questions == pytest.approx(metrics["mrr"])
-        assert all(group["floors"]["lookup"] == pytest.approx(group["mrr"]) for group in groups.values())
+        assert all(
+            group["floors"]["lookup"] == pytest.approx(group["mrr"]) for group in groups.values()
+        )

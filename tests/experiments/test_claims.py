@@ -61,7 +61,10 @@ def points(name: str, series: str, mrrs: Mapping[float, float], **more: Any) -> 
 
 def curves(name: str, key: str, by_series: Mapping[str, Sequence[float]]) -> Results:
     """Curves by epoch of one quantity."""
-    return [row(name, 0.5) | {"series": series, "curves": {key: list(curve)}} for series, curve in by_series.items()]
+    return [
+        row(name, 0.5) | {"series": series, "curves": {key: list(curve)}}
+        for series, curve in by_series.items()
+    ]
 
 
 def test_a_claim_that_nothing_measures_says_what_it_needs() -> None:
@@ -69,7 +72,11 @@ def test_a_claim_that_nothing_measures_says_what_it_needs() -> None:
     assert len(told) == len(CLAIMS) == len({claim.text for claim in CLAIMS})
     assert {claim["verdict"] for claim in told} == {"not measured"}
     assert all(claim["rule"] for claim in told)
-    needed = {claim["figures"].removeprefix("needs ") for claim in told if claim["figures"].startswith("needs ")}
+    needed = {
+        claim["figures"].removeprefix("needs ")
+        for claim in told
+        if claim["figures"].startswith("needs ")
+    }
     assert {name.partition(",")[0] for name in needed} <= set(all_rows())
     assert [claim["claim"] for claim in told if not claim["figures"].startswith("needs ")] == [
         "GETD takes time linear in its sizes"
@@ -79,9 +86,13 @@ def test_a_claim_that_nothing_measures_says_what_it_needs() -> None:
 def test_a_row_of_several_seeds_counts_with_its_mean() -> None:
     findings = Findings([row("paper/getd-jf17k-4", 0.6), row("paper/getd-jf17k-4", 0.8)])
     assert findings.metric("paper/getd-jf17k-4") == pytest.approx(0.7)
-    several = tables(getd_jf17k_4=0.9) + [row("paper/getd-jf17k-4", 0.3)]  # 0.6 on average, below n-TuckER's 0.7
+    several = tables(getd_jf17k_4=0.9) + [
+        row("paper/getd-jf17k-4", 0.3)
+    ]  # 0.6 on average, below n-TuckER's 0.7
     assert verdict("GETD ≥ n-TuckER ≥ n-CP on JF17K-4", several) == "refuted"
-    both = points("figures/order-jf17k-3", "GETD", {4: 0.6}) + points("figures/order-jf17k-3", "GETD", {4: 0.8})
+    both = points("figures/order-jf17k-3", "GETD", {4: 0.6}) + points(
+        "figures/order-jf17k-3", "GETD", {4: 0.8}
+    )
     assert Findings(both).points("figures/order-jf17k-3", "GETD") == {4: pytest.approx(0.7)}
 
 
@@ -105,24 +116,38 @@ def test_tensor_models_must_all_be_above_both_others() -> None:
 
 
 @pytest.mark.parametrize(("other", "expected"), [(0.69, "shown"), (0.70, "refuted")])
-def test_the_state_of_the_art_is_the_better_of_rae_and_nalp_on_average(other: float, expected: str) -> None:
+def test_the_state_of_the_art_is_the_better_of_rae_and_nalp_on_average(
+    other: float, expected: str
+) -> None:
     """0.8 over 0.69 is 15.9 %, over 0.7 it is 14.3 %."""
     better = {f"rae_{data.replace('-', '_')}": other for data in N_ARY}
     assert verdict("GETD is over 15 %", tables(**better)) == expected
-    assert verdict("GETD is over 15 %", tables(**{**better, "nalp_jf17k_4": 0.4, "rae_jf17k_4": 0.4})) == "shown"
+    assert (
+        verdict("GETD is over 15 %", tables(**{**better, "nalp_jf17k_4": 0.4, "rae_jf17k_4": 0.4}))
+        == "shown"
+    )
 
 
 @pytest.mark.parametrize(
     ("data", "gain", "hits"),
-    [("jf17k-3", 0.22, 0.55), ("jf17k-4", 0.09, 0.12), ("wikipeople-3", 0.07, 0.25), ("wikipeople-4", 0.04, 0.12)],
+    [
+        ("jf17k-3", 0.22, 0.55),
+        ("jf17k-4", 0.09, 0.12),
+        ("wikipeople-3", 0.07, 0.25),
+        ("wikipeople-4", 0.04, 0.12),
+    ],
 )
 def test_the_lead_over_nalp_counts_to_within_rounding(data: str, gain: float, hits: float) -> None:
     def told(more_mrr: float, more_hits: float) -> Results:
-        ours = row(f"paper/getd-{data}", 0.4 + gain + more_mrr, hits_at_1=0.4 * (1 + hits + more_hits))
+        ours = row(
+            f"paper/getd-{data}", 0.4 + gain + more_mrr, hits_at_1=0.4 * (1 + hits + more_hits)
+        )
         return [ours, row(f"paper/nalp-{data}", 0.4)]
 
     (claim,) = [
-        claim.text for claim in CLAIMS if claim.text.startswith("GETD is above NaLP on") and f"{gain} MRR" in claim.text
+        claim.text
+        for claim in CLAIMS
+        if claim.text.startswith("GETD is above NaLP on") and f"{gain} MRR" in claim.text
     ]
     assert verdict(claim, told(-0.0049, -0.0049)) == "shown"
     assert verdict(claim, told(-0.0051, 0.0)) == "refuted"
@@ -159,21 +184,31 @@ OVERFITTING = {
 def test_only_the_loss_of_n_tucker_may_rise_by_a_tenth(start: str) -> None:
     def told(getd: float, tucker: float, cp: float) -> Results:
         ends = {"GETD": getd, "n-TuckER": tucker, "n-CP": cp}
-        return curves(OVERFITTING[start], "test_loss", {name: [3.0, 2.0, 2.0 * end] for name, end in ends.items()})
+        return curves(
+            OVERFITTING[start],
+            "test_loss",
+            {name: [3.0, 2.0, 2.0 * end] for name, end in ends.items()},
+        )
 
     claim = f"{start}: the test loss of n-TuckER rises, those"
     assert verdict(claim, told(1.09, 1.11, 1.09)) == "shown"
     assert verdict(claim, told(1.09, 1.09, 1.09)) == "refuted"
     assert verdict(claim, told(1.11, 1.11, 1.0)) == "refuted"
     assert verdict(claim, told(1.0, 1.11, 1.11)) == "refuted"
-    assert figures(claim, told(1.0, 1.5, 1.0)).startswith("GETD +0% after its lowest at epoch 2; n-TuckER +50%")
+    assert figures(claim, told(1.0, 1.5, 1.0)).startswith(
+        "GETD +0% after its lowest at epoch 2; n-TuckER +50%"
+    )
 
 
 @pytest.mark.parametrize("start", OVERFITTING)
 def test_only_the_mrr_of_n_tucker_may_fall_by_a_tenth(start: str) -> None:
     def told(getd: float, tucker: float, cp: float) -> Results:
         ends = {"GETD": getd, "n-TuckER": tucker, "n-CP": cp}
-        return curves(OVERFITTING[start], "test_mrr", {name: [0.1, 0.5, 0.5 * end] for name, end in ends.items()})
+        return curves(
+            OVERFITTING[start],
+            "test_mrr",
+            {name: [0.1, 0.5, 0.5 * end] for name, end in ends.items()},
+        )
 
     claim = f"{start}: the MRR of n-TuckER"
     assert verdict(claim, told(0.91, 0.89, 0.91)) == "shown"
@@ -184,17 +219,30 @@ def test_only_the_mrr_of_n_tucker_may_fall_by_a_tenth(start: str) -> None:
 
 @pytest.mark.parametrize(
     ("lowest", "end", "expected"),
-    [(14, 2.0, "refuted"), (15, 2.0, "shown"), (25, 1.01, "shown"), (26, 2.0, "refuted"), (20, 1.0, "refuted")],
+    [
+        (14, 2.0, "refuted"),
+        (15, 2.0, "shown"),
+        (25, 1.01, "shown"),
+        (26, 2.0, "refuted"),
+        (20, 1.0, "refuted"),
+    ],
 )
 def test_the_loss_turns_between_epochs_15_and_25(lowest: int, end: float, expected: str) -> None:
     loss = [2.0] * 39
     loss[lowest - 1] = 1.0
     told = curves("figures/overfitting-wikipeople-4", "test_loss", {"n-TuckER": [*loss, end]})
-    assert verdict("WikiPeople-4, no early stopping: the test loss of n-TuckER rises after 20", told) == expected
+    assert (
+        verdict("WikiPeople-4, no early stopping: the test loss of n-TuckER rises after 20", told)
+        == expected
+    )
 
 
 def test_training_losses_fall_from_ten_epochs_to_the_next() -> None:
-    falling = [*[3.0, 3.2] * 5, *[2.0, 2.5] * 5, *[1.0] * 10]  # up and down within ten epochs, down over them
+    falling = [
+        *[3.0, 3.2] * 5,
+        *[2.0, 2.5] * 5,
+        *[1.0] * 10,
+    ]  # up and down within ten epochs, down over them
     rising = [*[3.0] * 10, *[2.0] * 10, *[2.0] * 10]
 
     def told(tucker: Sequence[float]) -> Results:
@@ -208,15 +256,29 @@ def test_training_losses_fall_from_ten_epochs_to_the_next() -> None:
 
 
 def test_getd_ends_above_n_cp() -> None:
-    claim, name = "WikiPeople-4, no early stopping: GETD is above n-CP", "figures/overfitting-wikipeople-4"
-    assert verdict(claim, curves(name, "test_mrr", {"GETD": [0.1, 0.31], "n-CP": [0.4, 0.3]})) == "shown"
-    assert verdict(claim, curves(name, "test_mrr", {"GETD": [0.5, 0.3], "n-CP": [0.1, 0.3]})) == "refuted"
+    claim, name = (
+        "WikiPeople-4, no early stopping: GETD is above n-CP",
+        "figures/overfitting-wikipeople-4",
+    )
+    assert (
+        verdict(claim, curves(name, "test_mrr", {"GETD": [0.1, 0.31], "n-CP": [0.4, 0.3]}))
+        == "shown"
+    )
+    assert (
+        verdict(claim, curves(name, "test_mrr", {"GETD": [0.5, 0.3], "n-CP": [0.1, 0.3]}))
+        == "refuted"
+    )
 
 
 @pytest.mark.parametrize(
     ("start", "name", "x", "least"),
     [
-        ("WikiPeople-4: 0.4 M", "figures/overfitting-wikipeople-4", None, (400_000, 900_000, 10_000_000)),
+        (
+            "WikiPeople-4: 0.4 M",
+            "figures/overfitting-wikipeople-4",
+            None,
+            (400_000, 900_000, 10_000_000),
+        ),
         ("WikiPeople-4 by embedding size: 0.42 M", SIZES, 30, (420_000, 1_140_000, 24_000_000)),
     ],
 )
@@ -225,25 +287,37 @@ def test_parameters_are_cut_to_the_digits_of_the_paper(
 ) -> None:
     def told(counted: Sequence[int]) -> Results:
         series = zip(("GETD", "n-CP", "n-TuckER"), counted, strict=True)
-        return [row(name, 0.5) | {"series": label, "x": x, "parameters": number} for label, number in series]
+        return [
+            row(name, 0.5) | {"series": label, "x": x, "parameters": number}
+            for label, number in series
+        ]
 
     steps = [10**5, 10**5, 10**6] if x is None else [10**4, 10**4, 10**6]
     assert verdict(start, told(least)) == "shown"
-    assert verdict(start, told([low + step - 1 for low, step in zip(least, steps, strict=True)])) == "shown"
+    assert (
+        verdict(start, told([low + step - 1 for low, step in zip(least, steps, strict=True)]))
+        == "shown"
+    )
     for place, step in enumerate(steps):
         for off in (-1, step):
             counted = [number + off * (place == at) for at, number in enumerate(least)]
             assert verdict(start, told(counted)) == "refuted"
 
 
-@pytest.mark.parametrize(("ring", "expected"), [(164, "refuted"), (166, "shown"), (174, "shown"), (176, "refuted")])
-def test_the_share_of_parameters_is_rounded_to_a_tenth_of_a_percent(ring: int, expected: str) -> None:
+@pytest.mark.parametrize(
+    ("ring", "expected"), [(164, "refuted"), (166, "shown"), (174, "shown"), (176, "refuted")]
+)
+def test_the_share_of_parameters_is_rounded_to_a_tenth_of_a_percent(
+    ring: int, expected: str
+) -> None:
     told = [row(SIZES, 0.5) | {"series": "GETD", "x": 30, "parameters": ring}]
     told += [row(SIZES, 0.5) | {"series": "n-TuckER", "x": 30, "parameters": 10_000}]
     assert verdict("WikiPeople-4 by embedding size: GETD has 1.7 %", told) == expected
 
 
-@pytest.mark.parametrize(("more", "expected"), [(6_249_800, "shown"), (6_249_801, "refuted"), (6_250_000, "refuted")])
+@pytest.mark.parametrize(
+    ("more", "expected"), [(6_249_800, "shown"), (6_249_801, "refuted"), (6_250_000, "refuted")]
+)
 def test_the_core_of_synthetic_data_has_so_many_numbers_more(more: int, expected: str) -> None:
     name = "figures/synthetic10-3"
     told = [row(name, 0.5) | {"series": "GETD, rank 1", "x": 50, "parameters": 1200}]
@@ -275,11 +349,15 @@ def test_the_ring_holds_on_synthetic_data_wherever_it_dips(arity: int) -> None:
     assert verdict(claim, told(1.0, 0.949, 1.0)) == "refuted"
 
 
-def sizes(getd: float = 0.4, tucker: float = 0.38, cp: float = 0.3, missing: Sequence[float] = ()) -> Results:
+def sizes(
+    getd: float = 0.4, tucker: float = 0.38, cp: float = 0.3, missing: Sequence[float] = ()
+) -> Results:
     """The three models at all sizes, GETD ahead of the others by the same everywhere; some points missing."""
     told = []
     for series, mrr in (("GETD", getd), ("n-TuckER", tucker), ("n-CP", cp)):
-        told += points(SIZES, series, {size: mrr for size in (10, 15, 20, 25, 30, 35) if size not in missing})
+        told += points(
+            SIZES, series, {size: mrr for size in (10, 15, 20, 25, 30, 35) if size not in missing}
+        )
     return told
 
 
@@ -289,15 +367,25 @@ def test_always_above_is_refuted_by_one_size_and_not_measured_where_one_is_missi
     assert verdict(claim, sizes(tucker=0.4)) == "refuted"
     assert verdict(claim, sizes(cp=0.41)) == "refuted"
     assert verdict(claim, sizes(missing=[35])) == "not measured"
-    one = sizes(missing=[15, 35]) + points(SIZES, "GETD", {15: 0.37}) + points(SIZES, "n-TuckER", {15: 0.38})
+    one = (
+        sizes(missing=[15, 35])
+        + points(SIZES, "GETD", {15: 0.37})
+        + points(SIZES, "n-TuckER", {15: 0.38})
+    )
     assert (verdict(claim, one), figures(claim, one)) == ("refuted", "at 15 0.370, n-TuckER 0.380")
 
 
 def test_getd_rises_with_its_size_and_becomes_flat() -> None:
     claim = "WikiPeople-4 by embedding size: GETD rises"
-    assert verdict(claim, points(SIZES, "GETD", {10: 0.3, 15: 0.35, 20: 0.346, 25: 0.36})) == "shown"
-    assert verdict(claim, points(SIZES, "GETD", {10: 0.3, 15: 0.35, 20: 0.344, 25: 0.36})) == "refuted"
-    assert verdict(claim, points(SIZES, "GETD", {10: 0.3, 15: 0.35, 20: 0.36, 25: 0.42})) == "refuted"
+    assert (
+        verdict(claim, points(SIZES, "GETD", {10: 0.3, 15: 0.35, 20: 0.346, 25: 0.36})) == "shown"
+    )
+    assert (
+        verdict(claim, points(SIZES, "GETD", {10: 0.3, 15: 0.35, 20: 0.344, 25: 0.36})) == "refuted"
+    )
+    assert (
+        verdict(claim, points(SIZES, "GETD", {10: 0.3, 15: 0.35, 20: 0.36, 25: 0.42})) == "refuted"
+    )
 
 
 def test_n_tucker_is_unstable_where_it_loses_more_than_a_seed_makes() -> None:
@@ -308,7 +396,12 @@ def test_n_tucker_is_unstable_where_it_loses_more_than_a_seed_makes() -> None:
 
 @pytest.mark.parametrize(("mrr", "expected"), [(0.3671, "shown"), (0.3669, "refuted")])
 def test_getd_reaches_its_figure_at_15(mrr: float, expected: str) -> None:
-    assert verdict("WikiPeople-4 by embedding size: GETD reaches 0.372", points(SIZES, "GETD", {15: mrr})) == expected
+    assert (
+        verdict(
+            "WikiPeople-4 by embedding size: GETD reaches 0.372", points(SIZES, "GETD", {15: mrr})
+        )
+        == expected
+    )
 
 
 def test_small_rings_are_compared_with_sizes_over_30_alone() -> None:
@@ -318,20 +411,32 @@ def test_small_rings_are_compared_with_sizes_over_30_alone() -> None:
     assert verdict(claim, ring + points(SIZES, "n-TuckER", {25: 0.1, 30: 0.1})) == "not measured"
 
 
-@pytest.mark.parametrize(("other", "low", "high"), [("n-CP", 1.4851, 1.4849), ("n-TuckER", 1.0276, 1.0274)])
+@pytest.mark.parametrize(
+    ("other", "low", "high"), [("n-CP", 1.4851, 1.4849), ("n-TuckER", 1.0276, 1.0274)]
+)
 def test_the_lead_at_35_counts_to_within_rounding(other: str, low: float, high: float) -> None:
-    (claim,) = [claim.text for claim in CLAIMS if claim.text.endswith(f"above {other}") and "at 35" in claim.text]
+    (claim,) = [
+        claim.text
+        for claim in CLAIMS
+        if claim.text.endswith(f"above {other}") and "at 35" in claim.text
+    ]
     for ratio, expected in ((low, "shown"), (high, "refuted")):
         told = points(SIZES, "GETD", {35: 0.2 * ratio}) + points(SIZES, other, {35: 0.2})
         assert verdict(claim, told) == expected
-    assert verdict(claim, points(SIZES, "GETD", {35: 0.4}) + points(SIZES, other, {30: 0.2})) == "not measured"
+    assert (
+        verdict(claim, points(SIZES, "GETD", {35: 0.4}) + points(SIZES, other, {30: 0.2}))
+        == "not measured"
+    )
 
 
 def test_getd_has_the_fewest_parameters_at_every_size() -> None:
     def told(tucker: int, cp: int) -> Results:
         counted = {"GETD": 100, "n-TuckER": tucker, "n-CP": cp}
         series = product(counted, (10, 15))
-        return [row(SIZES, 0.5) | {"series": s, "x": x, "parameters": counted[s] + (x == 15)} for s, x in series]
+        return [
+            row(SIZES, 0.5) | {"series": s, "x": x, "parameters": counted[s] + (x == 15)}
+            for s, x in series
+        ]
 
     claim = "WikiPeople-4 by embedding size: GETD has the fewest"
     assert verdict(claim, told(101, 101)) == "shown"
@@ -339,7 +444,9 @@ def test_getd_has_the_fewest_parameters_at_every_size() -> None:
     assert verdict(claim, told(99, 101)) == "refuted"
 
 
-@pytest.mark.parametrize(("data", "name"), [("wikipeople-4", "WikiPeople-4"), ("jf17k-3", "JF17K-3")])
+@pytest.mark.parametrize(
+    ("data", "name"), [("wikipeople-4", "WikiPeople-4"), ("jf17k-3", "JF17K-3")]
+)
 def test_ranks_are_flat_where_they_differ_by_less_than_two_hundredths(data: str, name: str) -> None:
     def told(mrrs: Mapping[float, float]) -> Results:
         return points(f"figures/rank-{data}", "GETD", mrrs)
@@ -361,7 +468,9 @@ def test_jf17k_3_is_asked_up_to_rank_60() -> None:
     assert verdict("WikiPeople-4 is flat", told) == "refuted"
 
 
-def ring(name: str, dim: int, order: int, mrr: float, shape: Sequence[int] | None = None) -> dict[str, Any]:
+def ring(
+    name: str, dim: int, order: int, mrr: float, shape: Sequence[int] | None = None
+) -> dict[str, Any]:
     settings = {"entity_dim": dim, "ring_shape": None if shape is None else list(shape)}
     return row(name, mrr) | {"series": "GETD", "x": order, "config": {"model": settings}}
 
@@ -384,7 +493,10 @@ def test_orders_at_other_shapes_than_the_papers_decide_nothing() -> None:
         "WikiPeople-4: MRR is highest at the least order",
     ):
         assert verdict(claim, told) == "not measured"
-        assert figures(claim, told) == "not at the paper's shapes: 5·25·25·25·25·5 not run; measured: k = 5: 0.393"
+        assert (
+            figures(claim, told)
+            == "not at the paper's shapes: 5·25·25·25·25·5 not run; measured: k = 5: 0.393"
+        )
 
 
 def test_every_order_is_above_n_tucker() -> None:
@@ -403,11 +515,16 @@ def test_the_mrr_falls_with_the_order() -> None:
     def told(*mrrs: float) -> Results:
         shapes = {4: [64] * 4, 6: [16] * 6, 8: [8] * 8, 12: [4] * 12}
         name = "figures/order-jf17k-3"
-        return [ring(name, 64, k, mrr, shape) for (k, shape), mrr in zip(shapes.items(), mrrs, strict=True)]
+        return [
+            ring(name, 64, k, mrr, shape)
+            for (k, shape), mrr in zip(shapes.items(), mrrs, strict=True)
+        ]
 
     claim = "JF17K-3, d = 64: MRR"
     assert verdict(claim, told(0.72, 0.71, 0.7149, 0.7149)) == "shown"
-    assert verdict(claim, told(0.72, 0.71, 0.7, 0.7151)) == "refuted"  # as high as at first, for all that a seed makes
+    assert (
+        verdict(claim, told(0.72, 0.71, 0.7, 0.7151)) == "refuted"
+    )  # as high as at first, for all that a seed makes
     assert verdict(claim, told(0.72, 0.70, 0.7051, 0.69)) == "refuted"  # rises on its way
     assert verdict(claim, told(0.72, 0.7201, 0.71, 0.70)) == "refuted"  # highest at another order
     four = told(0.72, 0.71, 0.70, 0.69)[:3]
@@ -417,7 +534,9 @@ def test_the_mrr_falls_with_the_order() -> None:
 
 
 def binary(data: str, **mrrs: float) -> Results:
-    values = {"getd": 0.9, "tucker": 0.9} | dict.fromkeys(("transe", "distmult", "conve", "complex", "simple"), 0.5)
+    values = {"getd": 0.9, "tucker": 0.9} | dict.fromkeys(
+        ("transe", "distmult", "conve", "complex", "simple"), 0.5
+    )
     return [row(f"best/{model}-{data}", mrr) for model, mrr in (values | mrrs).items()]
 
 
@@ -428,19 +547,29 @@ def test_getd_is_second_to_tucker_alone() -> None:
     assert verdict(claim, binary("wn18", tucker=0.89)) == "refuted"
     for other in ("transe", "distmult", "conve", "complex", "simple"):
         assert verdict(claim, binary("wn18", **{other: 0.9})) == "refuted"
-    assert figures(claim, binary("wn18")) == "TuckER 0.9000, GETD 0.9000, the next 0.5000; at the paper's sizes"
+    assert (
+        figures(claim, binary("wn18"))
+        == "TuckER 0.9000, GETD 0.9000, the next 0.5000; at the paper's sizes"
+    )
     small = binary("wn18")
     small[0]["config"]["model"]["ring_ranks"] = 20
-    assert figures(claim, small).endswith("GETD with sizes 200 / 200 / 20, the paper's 200 / 200 / 50")
+    assert figures(claim, small).endswith(
+        "GETD with sizes 200 / 200 / 20, the paper's 200 / 200 / 50"
+    )
 
 
-@pytest.mark.parametrize(("claim", "least"), [("FB15k: GETD is above all", 0.025), ("FB15k: GETD raises", 0.035)])
+@pytest.mark.parametrize(
+    ("claim", "least"), [("FB15k: GETD is above all", 0.025), ("FB15k: GETD raises", 0.035)]
+)
 def test_getd_is_above_all_on_fb15k(claim: str, least: float) -> None:
     assert verdict(claim, binary("fb15k", tucker=0.9 - least - 0.0001)) == "shown"
     assert verdict(claim, binary("fb15k", tucker=0.9 - least + 0.0001)) == "refuted"
     for other in ("transe", "distmult", "conve", "complex", "simple"):
         assert verdict(claim, binary("fb15k", tucker=0.8, **{other: 0.9})) == "refuted"
-    assert verdict(claim, [result for result in binary("fb15k") if "tucker" not in result["row"]]) == "not measured"
+    assert (
+        verdict(claim, [result for result in binary("fb15k") if "tucker" not in result["row"]])
+        == "not measured"
+    )
 
 
 def test_binary_parameters_are_compared_at_the_papers_sizes_alone() -> None:
@@ -456,7 +585,10 @@ def test_binary_parameters_are_compared_at_the_papers_sizes_alone() -> None:
 @pytest.mark.parametrize("key", ["epoch_seconds", "total_seconds", "inference_seconds"])
 def test_no_time_is_above_its_published_one(key: str) -> None:
     published = {"epoch_seconds": 28, "total_seconds": 3600, "inference_seconds": 5}
-    claim, told = "WikiPeople-3: 28 s", {"row": "cost", "found": dict(published), "published": published}
+    claim, told = (
+        "WikiPeople-3: 28 s",
+        {"row": "cost", "found": dict(published), "published": published},
+    )
     assert verdict(claim, [told]) == "shown"
     told["found"][key] += 0.1
     assert verdict(claim, [told]) == "refuted"
@@ -464,7 +596,10 @@ def test_no_time_is_above_its_published_one(key: str) -> None:
 
 def test_expressiveness_is_as_published_or_not() -> None:
     claim = "GETD, n-TuckER and n-CP are fully expressive"
-    rows = {"getd": {"fully_expressive": True, "published": True}, "ram": {"fully_expressive": None, "published": None}}
+    rows = {
+        "getd": {"fully_expressive": True, "published": True},
+        "ram": {"fully_expressive": None, "published": None},
+    }
     assert verdict(claim, [{"row": "complexity", "rows": rows}]) == "shown"
     rows["nalp"] = {"fully_expressive": True, "published": False}
     assert verdict(claim, [{"row": "complexity", "rows": rows}]) == "refuted"

@@ -76,7 +76,9 @@ def kb(place: Place) -> KnowledgeBase:
 
 def measured(place: Place, name: str, seed: int = 0) -> dict[str, Any]:
     row = find_row(name)
-    return measure(row, Point(row.name, seed, row.tables), place, lambda point: nullcontext(Callbacks()))
+    return measure(
+        row, Point(row.name, seed, row.tables), place, lambda point: nullcontext(Callbacks())
+    )
 
 
 def run_of(place: Place, name: str, seed: int = 0) -> Run:
@@ -113,11 +115,16 @@ def test_curves_are_of_test_and_learnt_from_train_alone(kb: KnowledgeBase) -> No
 
 def test_a_row_is_trained_with_the_seed_of_its_point(place: Place) -> None:
     found = [measured(place, "best/getd-tiny", seed) for seed in (0, 1)]
-    assert [run_of(place, "best/getd-tiny", seed).folder.read_config()["training"]["seed"] for seed in (0, 1)] == [0, 1]
+    assert [
+        run_of(place, "best/getd-tiny", seed).folder.read_config()["training"]["seed"]
+        for seed in (0, 1)
+    ] == [0, 1]
     assert found[0]["metrics"] != found[1]["metrics"]
 
 
-def test_memory_counts_train_and_its_weights_are_fitted_with_what_it_counts(place: Place, kb: KnowledgeBase) -> None:
+def test_memory_counts_train_and_its_weights_are_fitted_with_what_it_counts(
+    place: Place, kb: KnowledgeBase
+) -> None:
     found = measured(place, "best/getd-tiny+memory")
     model = run_of(place, "best/getd-tiny").bare_model
     memory = Memory.from_facts(kb.split("train"), kb.n_entities)
@@ -142,7 +149,11 @@ def test_with_valid_it_is_trained_on_train_and_valid_for_as_many_epochs_as_were_
     run = run_of(place, "best/getd-tiny+valid")
     training = run.folder.read_config()["training"]
     assert best < 60
-    assert (training["epochs"], training["patience"], len(run.folder.read_history())) == (best, 0, best)
+    assert (training["epochs"], training["patience"], len(run.folder.read_history())) == (
+        best,
+        0,
+        best,
+    )
     assert decoded(run.kb, "train") == facts_of("train", "valid")
     assert list(run.kb.splits) == ["train", "test"]
     assert found["metrics"]["mrr"] == mrr(run.bare_model, valid_in_train(kb))

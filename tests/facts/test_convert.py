@@ -26,9 +26,15 @@ def test_what_is_there_is_replaced_only_if_one_says_so(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "form"),
-    [("a,born in,b\nc,born in,d\n", "hyper-csv"), ("a,born in,b\nc,lives in,d\n", "csv"), ("a,born in,b\n", "csv")],
+    [
+        ("a,born in,b\nc,born in,d\n", "hyper-csv"),
+        ("a,born in,b\nc,lives in,d\n", "csv"),
+        ("a,born in,b\n", "csv"),
+    ],
 )
-def test_a_relation_that_comes_again_tells_hyper_relational_rows(tmp_path: Path, text: str, form: str) -> None:
+def test_a_relation_that_comes_again_tells_hyper_relational_rows(
+    tmp_path: Path, text: str, form: str
+) -> None:
     path = tmp_path / "facts.csv"
     path.write_text(text)
     assert detect_format(path) == form

@@ -78,7 +78,11 @@ def test_a_named_set_is_downloaded_once_into_the_cache(
     first = getd("info", "Likes", "--json")
     assert first.code == 0
     assert json.loads(first.out)["splits"]["train"]["facts"] == 2
-    assert [line.split("/")[-1] for line in first.err.splitlines()] == ["train.txt", "valid.txt", "test.txt"]
+    assert [line.split("/")[-1] for line in first.err.splitlines()] == [
+        "train.txt",
+        "valid.txt",
+        "test.txt",
+    ]
     assert (cache_folder() / "Likes" / "train.txt").read_text() == "likes\ta\tb\nlikes\tb\tc\n"
     assert [path.name for path in cache_folder().iterdir()] == ["Likes"]
     second = getd("info", "Likes", "--json")
@@ -114,7 +118,10 @@ def test_a_wrong_checksum_names_both_and_leaves_nothing(server: str, tmp_path: P
 
 def test_an_interrupted_download_leaves_nothing(server: str, tmp_path: Path) -> None:
     message = refused(dataset(f"{server}/cut"), tmp_path / "Likes")
-    assert message == f"cannot download {server}/cut/train.txt: the connection broke after 20 of 1,020 bytes"
+    assert (
+        message
+        == f"cannot download {server}/cut/train.txt: the connection broke after 20 of 1,020 bytes"
+    )
 
 
 def test_ctrl_c_in_a_download_leaves_nothing(server: str, tmp_path: Path) -> None:
@@ -136,23 +143,33 @@ def test_no_server(tmp_path: Path) -> None:
     assert message == "cannot download http://127.0.0.1:9/train.txt: [Errno 111] Connection refused"
 
 
-def test_a_changed_copy_of_a_published_set_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_changed_copy_of_a_published_set_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     for split in ("train", "valid", "test"):
         (tmp_path / "WN18").mkdir(exist_ok=True)
         (tmp_path / "WN18" / f"{split}.txt").write_text("r a b\n")
     monkeypatch.setenv("GETD_DATA", str(tmp_path))
     told = getd.load("WN18").notices
-    assert told[:3] == tuple(f"{split}.txt of WN18 is not the published file" for split in ("train", "valid", "test"))
+    assert told[:3] == tuple(
+        f"{split}.txt of WN18 is not the published file" for split in ("train", "valid", "test")
+    )
 
 
-def test_folders_in_getd_data_have_names_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_folders_in_getd_data_have_names_too(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "train.txt").write_text("r a b\n")
     monkeypatch.setenv("GETD_DATA", str(tmp_path))
     assert getd.load("mine").n_entities == 2
 
 
-COUNTS = {name: (found.facts, found.entities, found.relations) for name, found in DATASETS.items() if name != "WD50K"}
+COUNTS = {
+    name: (found.facts, found.entities, found.relations)
+    for name, found in DATASETS.items()
+    if name != "WD50K"
+}
 
 
 @pytest.mark.parametrize("name", COUNTS)
@@ -174,23 +191,40 @@ KEY_SEEN = {
     "JF17K": [0.6369, 0.5580, 0.7540, 0.6869, 0.1184, 0.7892, 0.5625],
 }
 UNSEEN = {"JF17K-4": 21 / 951, "FB15k-237": 28 / 20466}
-SAME = {"WN18": 0.9396, "FB15k": 0.8093, "JF17K": 0.0473, "WikiPeople-3": 0.0445, "JF17K-3": 0.0142, "FB15k-237": 0.0}
+SAME = {
+    "WN18": 0.9396,
+    "FB15k": 0.8093,
+    "JF17K": 0.0473,
+    "WikiPeople-3": 0.0445,
+    "JF17K-3": 0.0142,
+    "FB15k-237": 0.0,
+}
 
 
 @pytest.mark.parametrize("name", KEY_SEEN)
 def test_the_real_sets_leak_as_counted_by_others(real_data: Path, name: str) -> None:
     found = describe(getd.load(name)).leakage
     assert found is not None
-    assert [round(share, 4) for share in (found.key_seen, *found.key_seen_by_position)] == KEY_SEEN[name]
+    assert [round(share, 4) for share in (found.key_seen, *found.key_seen_by_position)] == KEY_SEEN[
+        name
+    ]
     assert found.unseen_entity_facts == pytest.approx(UNSEEN.get(name, 0))
     assert name not in SAME or round(found.same_entities, 4) == SAME[name]
 
 
 def test_wd50k_and_wikipeople_are_read_without_losing_a_fact(real_data: Path) -> None:
     wd50k = describe(getd.load("WD50K"))
-    assert [wd50k.splits[split].facts for split in ("train", "valid", "test")] == [166_435, 23_913, 46_159]
+    assert [wd50k.splits[split].facts for split in ("train", "valid", "test")] == [
+        166_435,
+        23_913,
+        46_159,
+    ]
     assert (wd50k.entities, wd50k.duplicates, wd50k.overlap["train/valid"]) == (47_155, 0, 272)
-    assert {n: found.facts for n, found in wd50k.arities.items() if n < 5} == {2: 204_340, 3: 21_057, 4: 9_510}
+    assert {n: found.facts for n, found in wd50k.arities.items() if n < 5} == {
+        2: 204_340,
+        3: 21_057,
+        4: 9_510,
+    }
     people = describe(getd.load("WikiPeople-json"))
     assert [people.splits[split].facts for split in ("valid", "test")] == [38_223, 38_281]
     assert (people.entities, people.relation_names, people.leakage) == (27_604, 135, None)
@@ -206,19 +240,32 @@ def test_wd50k_and_wikipeople_are_read_without_losing_a_fact(real_data: Path) ->
     assert round(describe(getd.load("WikiPeople-4")).splits["test"].literal_facts, 2) == 0.98
 
 
-@pytest.mark.parametrize(("arity", "name", "n_facts"), [(3, "JF17K-3", 34_544), (4, "JF17K-4", 9_509)])
-def test_one_arity_of_jf17k_is_the_fact_set_of_that_arity(real_data: Path, arity: int, name: str, n_facts: int) -> None:
+@pytest.mark.parametrize(
+    ("arity", "name", "n_facts"), [(3, "JF17K-3", 34_544), (4, "JF17K-4", 9_509)]
+)
+def test_one_arity_of_jf17k_is_the_fact_set_of_that_arity(
+    real_data: Path, arity: int, name: str, n_facts: int
+) -> None:
     def facts(kb: getd.KnowledgeBase) -> set[tuple[str, ...]]:
-        return {fact for blocks in kb.splits.values() for facts in blocks.values() for fact in kb.decode(facts)}
+        return {
+            fact
+            for blocks in kb.splits.values()
+            for facts in blocks.values()
+            for fact in kb.decode(facts)
+        }
 
     chosen = facts(getd.load("JF17K", arity=arity))
     assert len(chosen) == n_facts
     assert chosen == facts(getd.load(name))
 
 
-@pytest.mark.parametrize(("name", "sizes"), [("Synthetic10-3", (400, 50, 50)), ("Synthetic10-4", (1200, 150, 150))])
+@pytest.mark.parametrize(
+    ("name", "sizes"), [("Synthetic10-3", (400, 50, 50)), ("Synthetic10-4", (1200, 150, 150))]
+)
 @pytest.mark.parametrize("seed", [0, 1])
-def test_synthetic_sets_are_tensors_of_cp_rank_one(name: str, sizes: tuple[int, ...], seed: int) -> None:
+def test_synthetic_sets_are_tensors_of_cp_rank_one(
+    name: str, sizes: tuple[int, ...], seed: int
+) -> None:
     kb = getd.load(name, seed=seed)
     blocks = [next(iter(kb.split(split).values())) for split in ("train", "valid", "test")]
     assert (tuple(map(len, blocks)), kb.n_entities, kb.n_relations) == (sizes, 10, 2)
@@ -245,7 +292,10 @@ def test_the_rules_of_the_demo_hold() -> None:
         if relation == "transfer":
             player, before, after, season = entities
             years = sorted(season for (who, season) in club if who == player)
-            assert (club[player, years[years.index(season) - 1]], club[player, season]) == (before, after)
+            assert (club[player, years[years.index(season) - 1]], club[player, season]) == (
+                before,
+                after,
+            )
         elif relation == "award":
             assert club[entities[0], entities[3]] == entities[1]
         elif relation == "born in":
@@ -269,7 +319,12 @@ def test_a_listing_has_every_name(getd: Callable[..., Result]) -> None:
 
 def test_clubs_of_the_demo_meet_each_other_once_a_season_and_never_themselves() -> None:
     kb = getd.load("demo")
-    every = [fact for blocks in kb.splits.values() for block in blocks.values() for fact in kb.decode(block)]
+    every = [
+        fact
+        for blocks in kb.splits.values()
+        for block in blocks.values()
+        for fact in kb.decode(block)
+    ]
     pairs = [(frozenset(fact[1:3]), fact[4]) for fact in every if fact[0] == "fixture"]
     assert all(len(clubs) == 2 for clubs, _ in pairs)
     assert len(set(pairs)) == len(pairs)

@@ -39,7 +39,9 @@ def test_a_file_and_its_folder_are_on_the_disk_around_the_rename(
 
 
 @pytest.mark.parametrize("failing", ["fsync", "replace"])
-def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str) -> None:
+def test_a_full_disk_leaves_what_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
     (tmp_path / "a.txt").write_text("before")
 
     def fail(*_: object) -> None:
@@ -53,7 +55,9 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.M
     assert (tmp_path / "a.txt").read_text() == "before"
 
 
-def test_a_folder_whose_successor_cannot_be_put_in_place_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_whose_successor_cannot_be_put_in_place_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "a.txt").write_text("before")
     rename = os.rename
@@ -64,7 +68,10 @@ def test_a_folder_whose_successor_cannot_be_put_in_place_stays(tmp_path: Path, m
         rename(source, target)
 
     monkeypatch.setattr(os, "rename", fail_once)
-    with pytest.raises(WriteError, match=r"run: Input/output error$"), atomic_path(tmp_path / "run") as temporary:
+    with (
+        pytest.raises(WriteError, match=r"run: Input/output error$"),
+        atomic_path(tmp_path / "run") as temporary,
+    ):
         temporary.mkdir()
     assert (tmp_path / "run" / "a.txt").read_text() == "before"
     assert names(tmp_path) == ["run"]
@@ -87,8 +94,12 @@ def test_a_folder_that_came_in_the_meantime_is_not_replaced(tmp_path: Path) -> N
     assert names(tmp_path) == ["run"]
 
 
-def test_temporary_folders_of_the_dead_are_cleared_those_of_the_living_are_not(tmp_path: Path) -> None:
-    dead, living, foreign = (tmp_path / f"{PREFIX}{name}{SUFFIX}" for name in ("dead", "living", "foreign"))
+def test_temporary_folders_of_the_dead_are_cleared_those_of_the_living_are_not(
+    tmp_path: Path,
+) -> None:
+    dead, living, foreign = (
+        tmp_path / f"{PREFIX}{name}{SUFFIX}" for name in ("dead", "living", "foreign")
+    )
     elsewhere = tmp_path / "elsewhere"
     for folder in (dead, living, elsewhere):
         folder.mkdir()

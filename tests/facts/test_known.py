@@ -43,12 +43,17 @@ def test_known_answers_equal_a_nested_loop(
         for slot in range(arity + 1):
             position = slot - 1 if slot else None
             answers = known.lookup(relation, entities, position)
-            expected = [reference.known_answers(everything, question, slot) for question in questions]
+            expected = [
+                reference.known_answers(everything, question, slot) for question in questions
+            ]
             found = [
-                answers.values[a:b].tolist() for a, b in zip(answers.offsets[:-1], answers.offsets[1:], strict=True)
+                answers.values[a:b].tolist()
+                for a, b in zip(answers.offsets[:-1], answers.offsets[1:], strict=True)
             ]
             assert found == expected
-            assert known.is_known(relation, entities, position).tolist() == [bool(e) for e in expected]
+            assert known.is_known(relation, entities, position).tolist() == [
+                bool(e) for e in expected
+            ]
             assert answers.rows.tolist() == [row for row, e in enumerate(expected) for _ in e]
 
 
@@ -61,7 +66,10 @@ def test_the_open_column_is_never_read() -> None:
 
 def test_ids_outside_the_vocabulary_are_unknown_not_somebody_else() -> None:
     known = KnownAnswers.build([{2: Facts(np.array([1]), np.array([[0, 3]]))}], 2, 4)
-    assert known.is_known(np.array([0, 1, -1]), np.array([[4, 0], [-4, 0], [0, 0]]), 1).tolist() == [False] * 3
+    assert (
+        known.is_known(np.array([0, 1, -1]), np.array([[4, 0], [-4, 0], [0, 0]]), 1).tolist()
+        == [False] * 3
+    )
 
 
 @pytest.mark.parametrize("size", [2, 40_000, 3_000_000, 2**31])
@@ -76,7 +84,9 @@ def test_rows_are_found_whatever_the_size_of_the_vocabulary(size: int) -> None:
     assert index.find(list(table.T)).tolist() == numbers.tolist()
     other = table.copy()
     other[:, 0] = (other[:, 0] + 1) % size
-    expected = [distinct.index(row) if row in distinct else -1 for row in map(tuple, other.tolist())]
+    expected = [
+        distinct.index(row) if row in distinct else -1 for row in map(tuple, other.tolist())
+    ]
     assert index.find(list(other.T)).tolist() == expected
 
 
@@ -90,5 +100,7 @@ def test_the_arrays_cannot_be_changed() -> None:
 
 
 def test_facts_whose_parts_do_not_fit_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"^relation \(2,\) and entities \(1, 2\) do not fit together$"):
+    with pytest.raises(
+        ValueError, match=r"^relation \(2,\) and entities \(1, 2\) do not fit together$"
+    ):
         Facts(np.array([0, 1]), np.array([[1, 2]]))

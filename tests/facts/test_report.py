@@ -19,8 +19,13 @@ FACT = st.one_of(
 )
 
 
-@given(st.lists(FACT, min_size=1, max_size=10, unique=True), st.lists(FACT, min_size=1, max_size=6, unique=True))
-def test_leakage_equals_a_nested_loop(train: list[tuple[str, ...]], test: list[tuple[str, ...]]) -> None:
+@given(
+    st.lists(FACT, min_size=1, max_size=10, unique=True),
+    st.lists(FACT, min_size=1, max_size=6, unique=True),
+)
+def test_leakage_equals_a_nested_loop(
+    train: list[tuple[str, ...]], test: list[tuple[str, ...]]
+) -> None:
     found = describe(KnowledgeBase.from_facts({"train": train, "test": test})).leakage
     assert found is not None
     entities = {entity for fact in train for entity in fact[1:]}
@@ -33,8 +38,12 @@ def test_leakage_equals_a_nested_loop(train: list[tuple[str, ...]], test: list[t
     assert found.all_but_two == pytest.approx(
         sum(reference.shares_all_but(train, fact, 2) for fact in test) / len(test)
     )
-    assert found.same_entities == pytest.approx(sum(tuple(sorted(fact[1:])) in bags for fact in test) / len(test))
-    assert found.unseen_entity_facts == pytest.approx(sum(not set(fact[1:]) <= entities for fact in test) / len(test))
+    assert found.same_entities == pytest.approx(
+        sum(tuple(sorted(fact[1:])) in bags for fact in test) / len(test)
+    )
+    assert found.unseen_entity_facts == pytest.approx(
+        sum(not set(fact[1:]) <= entities for fact in test) / len(test)
+    )
 
 
 def test_a_small_report_by_hand() -> None:
@@ -44,12 +53,18 @@ def test_a_small_report_by_hand() -> None:
         ("won", "Ann", "gold", "1991"),
         ("knows", "Ann", "Bob"),
     ]
-    report = describe(KnowledgeBase.from_facts({"train": train, "test": [("won", "Cy", "gold", "1991")]}))
+    report = describe(
+        KnowledgeBase.from_facts({"train": train, "test": [("won", "Cy", "gold", "1991")]})
+    )
     assert (report.entities, report.relations, report.duplicates) == (6, 2, 1)
     assert report.splits["train"].arities == {2: 1, 3: 2}
     assert (report.splits["test"].unseen_entities, report.splits["test"].literal_facts) == (1, 1.0)
     won = report.by_relation["won"]
-    assert (won.facts, won.roles, won.density) == ({"train": 2, "test": 1}, (("e1", 3), ("e2", 1), ("e3", 2)), 0.5)
+    assert (won.facts, won.roles, won.density) == (
+        {"train": 2, "test": 1},
+        (("e1", 3), ("e2", 1), ("e3", 2)),
+        0.5,
+    )
     assert report.arities[3].density == 0.5
     assert report.literals == {"dates": 0.0, "numbers": 2 / 6}
     assert report.leakage is not None
@@ -62,5 +77,7 @@ def test_without_train_there_is_no_leakage_to_measure() -> None:
 
 
 def test_a_report_is_plain_json_with_text_for_keys() -> None:
-    plain = describe(KnowledgeBase.from_facts({"train": [("r", "a", "b"), ("s", "a", "b", "c")]})).as_dict()
+    plain = describe(
+        KnowledgeBase.from_facts({"train": [("r", "a", "b"), ("s", "a", "b", "c")]})
+    ).as_dict()
     assert json.loads(json.dumps(plain)) == plain

@@ -27,9 +27,17 @@ def test_tsv_parquet_jsonl_csv_tsv_is_the_identity(
     tmp_path_factory: pytest.TempPathFactory, facts: list[tuple[str, ...]]
 ) -> None:
     folder = tmp_path_factory.mktemp("round")
-    names = {Relation(fact[0], tuple(f"e{j + 1}" for j in range(len(fact) - 1))): fact[0] for fact in facts}
+    names = {
+        Relation(fact[0], tuple(f"e{j + 1}" for j in range(len(fact) - 1))): fact[0]
+        for fact in facts
+    }
     write_named(tuples_to_named(facts), folder / "a.tsv", "tsv", names)
-    for source, target in [("a.tsv", "b.parquet"), ("b.parquet", "c.jsonl"), ("c.jsonl", "d.csv"), ("d.csv", "e.tsv")]:
+    for source, target in [
+        ("a.tsv", "b.parquet"),
+        ("b.parquet", "c.jsonl"),
+        ("c.jsonl", "d.csv"),
+        ("d.csv", "e.tsv"),
+    ]:
         convert(folder / source, folder / target, escaped=source.endswith(".tsv"))
     assert (folder / "e.tsv").read_bytes() == (folder / "a.tsv").read_bytes()
     assert read_named(folder / "e.tsv", "tsv", escaped=True).rows() == facts
@@ -37,7 +45,10 @@ def test_tsv_parquet_jsonl_csv_tsv_is_the_identity(
 
 @given(
     st.dictionaries(
-        ROLES, st.lists(st.lists(NAMES, min_size=5, max_size=5), min_size=1, max_size=4), min_size=1, max_size=3
+        ROLES,
+        st.lists(st.lists(NAMES, min_size=5, max_size=5), min_size=1, max_size=4),
+        min_size=1,
+        max_size=3,
     )
 )
 @settings(max_examples=60)
@@ -45,7 +56,11 @@ def test_roles_survive_every_form_that_has_a_place_for_them(
     tmp_path_factory: pytest.TempPathFactory, given_facts: dict[tuple[str, ...], list[list[str]]]
 ) -> None:
     folder = tmp_path_factory.mktemp("roles")
-    builder, row, orders = NamedFactsBuilder(), 0, dict[tuple[str, tuple[str, ...]], tuple[str, ...]]()
+    builder, row, orders = (
+        NamedFactsBuilder(),
+        0,
+        dict[tuple[str, tuple[str, ...]], tuple[str, ...]](),
+    )
     for roles, facts in given_facts.items():
         for relation, *entities in facts:
             ordered = orders.setdefault(
@@ -61,48 +76,71 @@ def test_roles_survive_every_form_that_has_a_place_for_them(
         assert set(again.signatures) == set(labels.signatures)
 
 
-HYPER = st.lists(st.tuples(NAMES, NAMES, NAMES, st.lists(st.tuples(NAMES, NAMES), max_size=4)), min_size=1, max_size=8)
+HYPER = st.lists(
+    st.tuples(NAMES, NAMES, NAMES, st.lists(st.tuples(NAMES, NAMES), max_size=4)),
+    min_size=1,
+    max_size=8,
+)
 
 
 def hyper_facts(labels: NamedFacts) -> list[tuple[str, str, str, list[tuple[str, str]]]]:
-    rows = [(row, to_hyper(relation, roles, entities)) for row, roles, (relation, *entities) in labels.facts()]
+    rows = [
+        (row, to_hyper(relation, roles, entities))
+        for row, roles, (relation, *entities) in labels.facts()
+    ]
     return [fact for _, fact in sorted(rows)]
 
 
 @given(HYPER)
 @settings(max_examples=80)
 def test_subject_relation_object_and_qualifiers_come_back(
-    tmp_path_factory: pytest.TempPathFactory, facts: list[tuple[str, str, str, list[tuple[str, str]]]]
+    tmp_path_factory: pytest.TempPathFactory,
+    facts: list[tuple[str, str, str, list[tuple[str, str]]]],
 ) -> None:
     builder = HyperBuilder()
     for line, (subject, relation, other, qualifiers) in enumerate(facts):
         builder.add_row(line, (subject, relation, other), qualifiers)
     labels = builder.build()
-    expected = [(subject, relation, other, sorted(qualifiers)) for subject, relation, other, qualifiers in facts]
+    expected = [
+        (subject, relation, other, sorted(qualifiers))
+        for subject, relation, other, qualifiers in facts
+    ]
     assert hyper_facts(labels) == expected
     path = tmp_path_factory.mktemp("hyper") / "facts.csv"
     write_named(labels, path, "hyper-csv", {})
     assert hyper_facts(read_named(path, "hyper-csv")) == expected
 
 
-@given(st.sets(st.builds(Relation, NAMES, st.lists(NAMES, min_size=1, max_size=3).map(tuple)), max_size=8))
+@given(
+    st.sets(
+        st.builds(Relation, NAMES, st.lists(NAMES, min_size=1, max_size=3).map(tuple)), max_size=8
+    )
+)
 def test_every_relation_has_a_label_of_its_own(relations: set[Relation]) -> None:
     labels = relation_labels(relations)
     assert len(set(labels.values())) == len(relations)
     names = [relation.name for relation in relations]
-    assert all(label == r.name or names.count(r.name) > 1 or "(" in label for r, label in labels.items())
+    assert all(
+        label == r.name or names.count(r.name) > 1 or "(" in label for r, label in labels.items()
+    )
 
 
-@pytest.mark.parametrize("name", ["JF17K", "JF17K-3", "JF17K-4", "WikiPeople-3", "WikiPeople-4", "WN18"])
+@pytest.mark.parametrize(
+    "name", ["JF17K", "JF17K-3", "JF17K-4", "WikiPeople-3", "WikiPeople-4", "WN18"]
+)
 def test_the_real_sets_come_back_byte_for_byte(real_data: Path, tmp_path: Path, name: str) -> None:
     convert(real_data / name, tmp_path / "a", "parquet")
     convert(tmp_path / "a", tmp_path / "b", "jsonl")
     convert(tmp_path / "b", tmp_path / "c", "tsv")
     for split in ("train", "valid", "test"):
-        assert (tmp_path / "c" / f"{split}.tsv").read_bytes() == (real_data / name / f"{split}.txt").read_bytes()
+        assert (tmp_path / "c" / f"{split}.tsv").read_bytes() == (
+            real_data / name / f"{split}.txt"
+        ).read_bytes()
 
 
-@pytest.mark.parametrize("split", ["valid", "test"])  # train is three times both, with qualifiers of the same kinds
+@pytest.mark.parametrize(
+    "split", ["valid", "test"]
+)  # train is three times both, with qualifiers of the same kinds
 def test_wd50k_comes_back_with_every_qualifier(real_data: Path, tmp_path: Path, split: str) -> None:
     source = real_data / "WD50K" / f"{split}.csv"
     convert(source, tmp_path / "a.parquet", "parquet")

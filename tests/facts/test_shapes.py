@@ -30,13 +30,19 @@ def lines(rows: list[str]) -> str:
 
 
 def many_roles(n: int) -> tuple[str, str]:
-    records = [{"relation": f"r{i % 50}", "entities": {f"a{i}": "x", f"b{i}": f"y{i % 9}"}} for i in range(n)]
+    records = [
+        {"relation": f"r{i % 50}", "entities": {f"a{i}": "x", f"b{i}": f"y{i % 9}"}}
+        for i in range(n)
+    ]
     return "facts.jsonl", lines([json.dumps(record) for record in records])
 
 
 def many_sets_of_columns(n: int) -> tuple[str, str]:
     n //= 40
-    rows = [f"r{i}," + ",".join("x" if (i + j) % (2 + i % 7) == 0 else "" for j in range(n)) for i in range(2 * n)]
+    rows = [
+        f"r{i}," + ",".join("x" if (i + j) % (2 + i % 7) == 0 else "" for j in range(n))
+        for i in range(2 * n)
+    ]
     return "facts.csv", lines(["relation," + ",".join(f"c{j}" for j in range(n)), *rows])
 
 
@@ -47,16 +53,30 @@ SHAPES: dict[str, Callable[[int], tuple[str, str]]] = {
         "facts.csv",
         lines(["relation,roles,e1", *(f'r,"[""a{i}""]",x' for i in range(n))]),
     ),
-    "a qualifier for every fact": lambda n: ("facts.csv", lines([f"a,r,b,q{i},v" for i in range(n)])),
-    "a relation for every fact": lambda n: ("facts.tsv", lines([f"r{i}\ta{i}\tb" for i in range(n)])),
-    "an arity for every fact": lambda n: ("facts.tsv", lines(["r" + "\ta" * i for i in range(1, n // 100)])),
+    "a qualifier for every fact": lambda n: (
+        "facts.csv",
+        lines([f"a,r,b,q{i},v" for i in range(n)]),
+    ),
+    "a relation for every fact": lambda n: (
+        "facts.tsv",
+        lines([f"r{i}\ta{i}\tb" for i in range(n)]),
+    ),
+    "an arity for every fact": lambda n: (
+        "facts.tsv",
+        lines(["r" + "\ta" * i for i in range(1, n // 100)]),
+    ),
     "one wide fact": lambda n: ("facts.txt", f"r {'a b ' * n}\nr a\n"),
-    "one wide table": lambda n: ("facts.csv", lines([",".join(f"c{i}" for i in range(n)), ",".join(["a"] * n)])),
+    "one wide table": lambda n: (
+        "facts.csv",
+        lines([",".join(f"c{i}" for i in range(n)), ",".join(["a"] * n)]),
+    ),
 }
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_reading_reporting_and_writing_take_time_that_grows_with_the_file(tmp_path: Path, shape: str) -> None:
+def test_reading_reporting_and_writing_take_time_that_grows_with_the_file(
+    tmp_path: Path, shape: str
+) -> None:
     name, text = SHAPES[shape](4000)
     path = tmp_path / name
     path.write_text(text)
@@ -88,7 +108,9 @@ def test_a_file_of_unknown_names_takes_time_that_grows_with_it(tmp_path: Path) -
     assert (shown[0], len(shown)) == (f"{path}:1: {told} (2000 bad lines)", 10)
 
 
-def test_a_header_of_many_columns_is_told_in_short_for_each_of_many_bad_rows(tmp_path: Path) -> None:
+def test_a_header_of_many_columns_is_told_in_short_for_each_of_many_bad_rows(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "facts.csv"
     path.write_text(lines([",".join(f"column{i}" for i in range(5000)), *["a"] * 5000]))
     begin = time.process_time()
@@ -102,7 +124,9 @@ def test_a_parquet_file_with_any_bit_of_its_first_page_flipped_is_read_or_refuse
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     file = io.BytesIO()
-    frame = pl.DataFrame({"relation": ["r"] * 6, "e1": [*"abcdef"], "e2": [None, "a", None, "b", "c", "d"]})
+    frame = pl.DataFrame(
+        {"relation": ["r"] * 6, "e1": [*"abcdef"], "e2": [None, "a", None, "b", "c", "d"]}
+    )
     frame.write_parquet(file, compression="uncompressed", statistics=False)
     sound, path = file.getvalue(), tmp_path / "facts.parquet"
     messages = []
@@ -129,11 +153,16 @@ def give_up(report: bytes, error: BaseException) -> None:
 
 def test_a_panic_becomes_an_error_without_its_report(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(Panic, match=r"^it gave up$"):
-        give_up(b"thread 'main' panicked at src/lib.rs\n", pl.exceptions.PanicException("it gave up\nat length"))
+        give_up(
+            b"thread 'main' panicked at src/lib.rs\n",
+            pl.exceptions.PanicException("it gave up\nat length"),
+        )
     assert capfd.readouterr().err == ""
 
 
-def test_what_else_is_said_on_standard_error_meanwhile_is_passed_on(capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_else_is_said_on_standard_error_meanwhile_is_passed_on(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     with panics_as_errors():
         os.write(2, b"a warning\n")
     with pytest.raises(ValueError, match=r"^no$"):

@@ -20,8 +20,12 @@ FACTS = st.lists(
 
 
 @given(FACTS, st.integers(0, 5))
-def test_every_fact_goes_to_one_split_and_copies_go_together(facts: list[tuple[str, ...]], seed: int) -> None:
-    parts = {split: labels.rows() for split, labels in split_named(tuples_to_named(facts), seed).items()}
+def test_every_fact_goes_to_one_split_and_copies_go_together(
+    facts: list[tuple[str, ...]], seed: int
+) -> None:
+    parts = {
+        split: labels.rows() for split, labels in split_named(tuples_to_named(facts), seed).items()
+    }
     assert sorted(fact for rows in parts.values() for fact in rows) == sorted(facts)
     distinct = {split: set(rows) for split, rows in parts.items()}
     tenth = len(set(facts)) // 10
@@ -35,16 +39,25 @@ def greedy(facts: list[tuple[int, ...]], seed: int, held_out: int) -> int:
     taken: list[int] = []
     for i in np.argsort(rank).tolist():
         rest = [set(fact) for j, fact in enumerate(facts) if j not in taken and j != i]
-        if len(taken) < held_out and all(any(symbol in other for other in rest) for symbol in facts[i]):
+        if len(taken) < held_out and all(
+            any(symbol in other for other in rest) for symbol in facts[i]
+        ):
             taken.append(i)
     return len(taken)
 
 
-@given(st.lists(st.tuples(*[st.integers(0, 9)] * 3), min_size=10, max_size=40, unique=True), st.integers(0, 3))
-def test_held_out_facts_leave_every_symbol_where_that_can_be(facts: list[tuple[int, ...]], seed: int) -> None:
+@given(
+    st.lists(st.tuples(*[st.integers(0, 9)] * 3), min_size=10, max_size=40, unique=True),
+    st.integers(0, 3),
+)
+def test_held_out_facts_leave_every_symbol_where_that_can_be(
+    facts: list[tuple[int, ...]], seed: int
+) -> None:
     wanted = greedy(facts, seed, len(facts) // 5)
     chosen = split_rows([np.array(facts)], 10, seed, wanted)
-    left = {symbol for fact, is_out in zip(facts, chosen, strict=True) if not is_out for symbol in fact}
+    left = {
+        symbol for fact, is_out in zip(facts, chosen, strict=True) if not is_out for symbol in fact
+    }
     assert chosen.sum() == wanted
     assert left == {symbol for fact in facts for symbol in fact}
 
@@ -52,7 +65,11 @@ def test_held_out_facts_leave_every_symbol_where_that_can_be(facts: list[tuple[i
 def test_where_covering_leaves_too_few_the_ratio_still_holds() -> None:
     facts = [("r", f"a{i}", f"b{i}") for i in range(20)]
     kb = KnowledgeBase.from_facts(facts)
-    assert {split: len(blocks[2]) for split, blocks in kb.splits.items()} == {"train": 16, "valid": 2, "test": 2}
+    assert {split: len(blocks[2]) for split, blocks in kb.splits.items()} == {
+        "train": 16,
+        "valid": 2,
+        "test": 2,
+    }
 
 
 def test_the_seed_decides() -> None:

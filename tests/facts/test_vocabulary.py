@@ -28,7 +28,9 @@ def test_ids_and_names_are_inverse(names: list[str]) -> None:
 
 
 @given(st.lists(NAMES))
-def test_what_is_saved_reads_back_the_same(tmp_path_factory: pytest.TempPathFactory, names: list[str]) -> None:
+def test_what_is_saved_reads_back_the_same(
+    tmp_path_factory: pytest.TempPathFactory, names: list[str]
+) -> None:
     path = tmp_path_factory.mktemp("vocabulary") / "entities.txt"
     Vocabulary(names).save(path)
     assert Vocabulary.open(path) == Vocabulary(names)
@@ -37,7 +39,9 @@ def test_what_is_saved_reads_back_the_same(tmp_path_factory: pytest.TempPathFact
 
 def test_the_file_is_plain_text(tmp_path: Path) -> None:
     Vocabulary(["tab\there", "Zoë", "back\\slash", "two\nlines"]).save(tmp_path / "names.txt")
-    assert (tmp_path / "names.txt").read_text(encoding="utf-8") == "Zoë\nback\\\\slash\ntab\\there\ntwo\\nlines\n"
+    assert (tmp_path / "names.txt").read_text(
+        encoding="utf-8"
+    ) == "Zoë\nback\\\\slash\ntab\\there\ntwo\\nlines\n"
 
 
 def test_an_unknown_name_is_refused_with_the_nearest() -> None:
@@ -68,7 +72,8 @@ def test_escaping_can_be_undone_and_leaves_one_line_without_tabs(name: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("text", "wrong"), [("\\q", "\\q"), ("a\\", "\\"), ("\\\\q", None), ("\\\\\\x", "\\x"), ("\\t", None)]
+    ("text", "wrong"),
+    [("\\q", "\\q"), ("a\\", "\\"), ("\\\\q", None), ("\\\\\\x", "\\x"), ("\\t", None)],
 )
 def test_an_escape_nobody_writes_is_found(text: str, wrong: str | None) -> None:
     assert wrong_escape(text) == wrong

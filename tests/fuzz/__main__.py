@@ -21,13 +21,17 @@ from tests.fuzz.targets import TARGETS
 
 def main() -> int:
     """Run campaigns, or one case again."""
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Damaged files into the command line.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.fuzz", description="Damaged files into the command line."
+    )
     parser.add_argument("--minutes", type=float, default=1.0, help="for each kind")
     parser.add_argument("--cases", type=int, default=None, help="for each kind, at most")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--start", type=int, default=0, help="the number of the first case")
     parser.add_argument("--kinds", nargs="+", choices=list(TARGETS), default=list(TARGETS))
-    parser.add_argument("--into", type=Path, default=Path("fuzz-failures"), help="where cases that fail are kept")
+    parser.add_argument(
+        "--into", type=Path, default=Path("fuzz-failures"), help="where cases that fail are kept"
+    )
     parser.add_argument("--replay", help="the name of one case to run again, with its seed")
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
@@ -42,7 +46,9 @@ def _campaign(kind: str, given: argparse.Namespace, shared: Path) -> Summary:
     """A campaign over one kind, in as many processes one after the other as it takes."""
     end = time.monotonic() + 60 * given.minutes
     given.into.mkdir(parents=True, exist_ok=True)
-    journal = Journal(given.into / f"{kind}-seed-{given.seed}-from-{given.start}.json", Summary(next=given.start))
+    journal = Journal(
+        given.into / f"{kind}-seed-{given.seed}-from-{given.start}.json", Summary(next=given.start)
+    )
     summary, last = journal.summary, None if given.cases is None else given.start + given.cases
     while time.monotonic() < end and (last is None or summary.next < last):
         worker = multiprocessing.get_context("spawn").Process(
@@ -57,7 +63,9 @@ def _campaign(kind: str, given: argparse.Namespace, shared: Path) -> Summary:
             break
         if worker.exitcode in (-signal.SIGTERM, -signal.SIGINT):
             break
-        summary.failed.append((f"{kind}-{summary.next}", [f"the process ended with {worker.exitcode}"]))
+        summary.failed.append(
+            (f"{kind}-{summary.next}", [f"the process ended with {worker.exitcode}"])
+        )
         summary.next += 1
         journal.write(summary)
     sys.stdout.write("\n".join([*summary.lines(), ""]))

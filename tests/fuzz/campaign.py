@@ -28,7 +28,9 @@ class Summary:
     next: int = 0  # the number of the case to run next
     cases: dict[str, int] = field(default_factory=dict)  # by kind of target
     codes: dict[str, int] = field(default_factory=dict)  # by exit code
-    failed: list[tuple[str, list[str]]] = field(default_factory=list)  # name of the case, what is wrong
+    failed: list[tuple[str, list[str]]] = field(
+        default_factory=list
+    )  # name of the case, what is wrong
     slowest: tuple[float, str] = (0.0, "")
     longest: tuple[int, str] = (0, "")
 
@@ -75,7 +77,11 @@ class Journal:
 
     def read(self) -> Summary:
         """What was written last."""
-        values = json.loads(self.path.read_text(encoding="utf-8")) if self.path.exists() else asdict(self.summary)
+        values = (
+            json.loads(self.path.read_text(encoding="utf-8"))
+            if self.path.exists()
+            else asdict(self.summary)
+        )
         return Summary(**values)
 
     def write(self, summary: Summary) -> None:
@@ -113,7 +119,9 @@ def _watch(number: int) -> None:
         faulthandler.dump_traceback_later(1800, exit=True, file=sys.__stderr__)
 
 
-def run_case(case: Case, summary: Summary, seed: int, kept: Path | None = None, limit: float = LIMIT) -> list[str]:
+def run_case(
+    case: Case, summary: Summary, seed: int, kept: Path | None = None, limit: float = LIMIT
+) -> list[str]:
     """Make and run one case; what is wrong with it. What was too slow has a second try, for the machine may be busy."""
     outcome, seconds = _timed(case, limit)
     if outcome is None:
@@ -153,7 +161,10 @@ def _time_limit(seconds: float) -> Iterator[None]:
     def over(*_: object) -> None:
         raise TimeLimit
 
-    timers = {signal.ITIMER_PROF: (signal.SIGPROF, seconds), signal.ITIMER_REAL: (signal.SIGALRM, 60 * seconds)}
+    timers = {
+        signal.ITIMER_PROF: (signal.SIGPROF, seconds),
+        signal.ITIMER_REAL: (signal.SIGALRM, 60 * seconds),
+    }
     before = {number: signal.signal(number, over) for number, _ in timers.values()}
     for timer, (_, moment) in timers.items():
         signal.setitimer(timer, moment)

@@ -29,7 +29,9 @@ class Case:
 
     name: str  # the kind and the number, "inputs-17": with the seed it makes the case again
     make: Callable[[Path], None]  # writes the files into an empty folder
-    run: Callable[[Path], Outcome]  # runs a command on them, see :func:`tests.fuzz.command.run_getd`
+    run: Callable[
+        [Path], Outcome
+    ]  # runs a command on them, see :func:`tests.fuzz.command.run_getd`
 
 
 def faults(outcome: Outcome) -> list[str]:

@@ -19,7 +19,19 @@ from safetensors.torch import load_file, save_file
 Damage = Callable[[Path, Path, Random], None]
 VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 1, 2, 7, 10**30, -(10**18), 2**63, 1e308, -1e308, 1e-320, 0.5),
-    *(math.nan, math.inf, -math.inf, "", "x", "1", "getd", "../..", "\x1b[31mred", "\u202e", "a" * 5000),
+    *(
+        math.nan,
+        math.inf,
+        -math.inf,
+        "",
+        "x",
+        "1",
+        "getd",
+        "../..",
+        "\x1b[31mred",
+        "\u202e",
+        "a" * 5000,
+    ),
     *([], {}, [[]], [1, 2, 3], {"a": {"b": []}}, [None] * 50),
 )
 NUMBERS = (
@@ -43,7 +55,13 @@ NUMBERS = (
 def damage_file(path: Path, other: Path, random: Random) -> None:
     """Damage a file in one of the ways that there are for its kind; ``other`` is a file to take things from."""
     ways = [flip_bits, cut, grow, repeat, empty, lose, become_folder, swap]
-    own = {".json": bend_json, ".jsonl": bend_lines, ".toml": bend_text, ".txt": bend_text, ".parquet": bend_parquet}
+    own = {
+        ".json": bend_json,
+        ".jsonl": bend_lines,
+        ".toml": bend_text,
+        ".txt": bend_text,
+        ".parquet": bend_parquet,
+    }
     if path.suffix == ".safetensors":
         ways += [bend_head, bend_head, bend_tensors, bend_tensors, bend_tensors]
     elif path.suffix in own:
@@ -102,13 +120,17 @@ def bend_text(path: Path, other: Path, random: Random) -> None:
     else:
         lines = text.split("\n")
         place = random.randrange(len(lines))
-        changed = random.choice(([], [lines[place]] * 2, [lines[place] + "x"], ["[" * 3000], ["\x1b[2J\x00"]))
+        changed = random.choice(
+            ([], [lines[place]] * 2, [lines[place] + "x"], ["[" * 3000], ["\x1b[2J\x00"])
+        )
         text = "\n".join([*lines[:place], *changed, *lines[place + 1 :]])
     path.write_text(text, encoding="utf-8", errors="surrogateescape")
 
 
 def bend_json(path: Path, other: Path, random: Random) -> None:
-    path.write_text(json.dumps(bent(_json(path.read_text(encoding="utf-8", errors="replace")), random)))
+    path.write_text(
+        json.dumps(bent(_json(path.read_text(encoding="utf-8", errors="replace")), random))
+    )
 
 
 def bend_lines(path: Path, other: Path, random: Random) -> None:
@@ -134,7 +156,12 @@ def bent(value: Any, random: Random) -> Any:
     if isinstance(value, list) and value and random.random() < 0.7:
         place = random.randrange(len(value))
         changed_item = bent(value[place], random)
-        return random.choice((value[:place] + value[place + 1 :], [*value[:place], changed_item, *value[place + 1 :]]))
+        return random.choice(
+            (
+                value[:place] + value[place + 1 :],
+                [*value[:place], changed_item, *value[place + 1 :]],
+            )
+        )
     return random.choice(VALUES)
 
 
@@ -166,11 +193,15 @@ def bend_tensors(path: Path, other: Path, random: Random) -> None:
         return
     name = random.choice(sorted(tensors))
     ways: tuple[Callable[[torch.Tensor], torch.Tensor], ...] = (
-        lambda tensor: tensor.to(random.choice((torch.float64, torch.float16, torch.int8, torch.bool, torch.int64))),
+        lambda tensor: tensor.to(
+            random.choice((torch.float64, torch.float16, torch.int8, torch.bool, torch.int64))
+        ),
         lambda tensor: tensor.flatten()[: max(1, tensor.numel() // 2)],
         lambda tensor: tensor.unsqueeze(0),
         lambda tensor: tensor.transpose(0, -1) if tensor.dim() > 1 else tensor.repeat(2),
-        lambda tensor: torch.full_like(tensor, 200) if not tensor.is_floating_point() else tensor * math.nan,
+        lambda tensor: (
+            torch.full_like(tensor, 200) if not tensor.is_floating_point() else tensor * math.nan
+        ),
         lambda tensor: tensor * 1e30 if tensor.is_floating_point() else -tensor - 1,
         lambda tensor: torch.zeros(0),
         lambda tensor: torch.zeros_like(tensor),
@@ -181,7 +212,9 @@ def bend_tensors(path: Path, other: Path, random: Random) -> None:
     else:
         moved = tensors.pop(name)
         if way == len(ways):
-            tensors[random.choice(("x", "model/x", "optimizer/whole/9/x", "random/torch", name + "/"))] = moved
+            tensors[
+                random.choice(("x", "model/x", "optimizer/whole/9/x", "random/torch", name + "/"))
+            ] = moved
     save_file(tensors, path, metadata)
 
 
@@ -193,14 +226,20 @@ def bend_parquet(path: Path, other: Path, random: Random) -> None:
         return
     ways: tuple[Callable[[pl.DataFrame], pl.DataFrame], ...] = (
         lambda facts: facts.with_columns(pl.col("relation") + random.choice((-1, 1, 1000, 2**40))),
-        lambda facts: facts.with_columns(pl.col("entities").list.eval(pl.element() + random.choice((-1, 1, 2**40)))),
+        lambda facts: facts.with_columns(
+            pl.col("entities").list.eval(pl.element() + random.choice((-1, 1, 2**40)))
+        ),
         lambda facts: facts.with_columns(pl.col("entities").list.head(1)),
-        lambda facts: facts.with_columns(pl.lit(random.choice(("train", "other", None))).alias("split")),
+        lambda facts: facts.with_columns(
+            pl.lit(random.choice(("train", "other", None))).alias("split")
+        ),
         lambda facts: facts.drop(random.choice(facts.columns)),
         lambda facts: facts.rename({random.choice(facts.columns): "x"}),
         lambda facts: facts.sample(fraction=1.0, shuffle=True, seed=random.randrange(99)),
         lambda facts: facts.head(random.randrange(len(facts) + 1)),
-        lambda facts: facts.with_columns(pl.col("relation").cast(random.choice((pl.String, pl.Float64, pl.Boolean)))),
+        lambda facts: facts.with_columns(
+            pl.col("relation").cast(random.choice((pl.String, pl.Float64, pl.Boolean)))
+        ),
         lambda facts: pl.concat([facts, facts]),
         lambda facts: facts.filter(pl.col("split") != random.choice(("train", "valid", "test"))),
     )

@@ -53,7 +53,9 @@ def trained_run(shared: Path) -> Path:
             ("plays", "Ada", "line\nend"),
             ("plays", "Ada", "\u202eback"),
         ]
-        kb = getd.KnowledgeBase.from_facts({"train": facts * 2, "valid": facts[:2], "test": facts[:2]})
+        kb = getd.KnowledgeBase.from_facts(
+            {"train": facts * 2, "valid": facts[:2], "test": facts[:2]}
+        )
         config = {
             "model": {"entity_dim": 4, "relation_dim": 4, "ring_ranks": 2},
             "training": {"epochs": 1, "threads": 1},
@@ -83,10 +85,14 @@ def _damaged(random: Random, seeds: dict[str, bytes] = SEEDS) -> tuple[str, byte
     name = random.choice(list(seeds))
     data = mutate(random, seeds[name])
     if random.random() < 0.05:
-        packed: Callable[[bytes], bytes] = partial(gzip.compress, mtime=0) if name < "q" else zstandard.compress
+        packed: Callable[[bytes], bytes] = (
+            partial(gzip.compress, mtime=0) if name < "q" else zstandard.compress
+        )
         return f"{name}.gz", packed(data)
     if random.random() < 0.1:  # another ending than the content
-        name = random.choice(("facts", "facts.txt", "facts.csv", "facts.json", "facts.parquet", "facts.tsv"))
+        name = random.choice(
+            ("facts", "facts.txt", "facts.csv", "facts.json", "facts.parquet", "facts.tsv")
+        )
     return name, data
 
 
@@ -116,7 +122,10 @@ def _info_folder(random: Random, _: Path) -> tuple[Files, Callable[[Path], Outco
     name, data = _damaged(random)
     ending = "".join(Path(name).suffixes) or ".txt"
     other = SEEDS.get(name, SEEDS["facts.tsv"])
-    files = {f"train{ending}": data, f"test{ending}": other if random.random() < 0.7 else mutate(random, other)}
+    files = {
+        f"train{ending}": data,
+        f"test{ending}": other if random.random() < 0.7 else mutate(random, other),
+    }
     options = _options(random)
     return files, lambda folder: run_command(info, str(folder), **options)
 
@@ -124,7 +133,17 @@ def _info_folder(random: Random, _: Path) -> tuple[Files, Callable[[Path], Outco
 def _shell(random: Random, _: Path) -> tuple[Files, Callable[[Path], Outcome]]:
     """The whole way, from the words of a command line."""
     name, data = _damaged(random)
-    words = ["--format", "--arity", "--one-arity", "--json", "--relation", "x", "3", "jsonl", odd_text(random)]
+    words = [
+        "--format",
+        "--arity",
+        "--one-arity",
+        "--json",
+        "--relation",
+        "x",
+        "3",
+        "jsonl",
+        odd_text(random),
+    ]
     flags = [word.replace("\0", "") for word in random.sample(words, random.choice((0, 0, 1, 2)))]
     return {name: data}, lambda folder: run_getd("info", folder / name, *flags)
 
@@ -154,7 +173,11 @@ def _predict(random: Random, run: Path) -> tuple[Files, Callable[[Path], Outcome
 def _ask(random: Random, run: Path) -> tuple[Files, Callable[[Path], Outcome]]:
     question = [
         *random.choice(
-            [["plays", "?", "Oxbow"], ["moves", "Ada", "?", "Rovers", "?"], ["plays", "who=?", "club=Oxbow"]]
+            [
+                ["plays", "?", "Oxbow"],
+                ["moves", "Ada", "?", "Rovers", "?"],
+                ["plays", "who=?", "club=Oxbow"],
+            ]
         )
     ]
     question[random.randrange(len(question))] = odd_text(random) if random.random() < 0.7 else "?"
@@ -169,13 +192,18 @@ def _score(random: Random, run: Path) -> tuple[Files, Callable[[Path], Outcome]]
 
 def _extend(random: Random, run: Path) -> tuple[Files, Callable[[Path], Outcome]]:
     name, data = _damaged(random)
-    return {name: data}, lambda folder: run_command(extend, run, folder / name, out=folder / "extended")
+    return {name: data}, lambda folder: run_command(
+        extend, run, folder / name, out=folder / "extended"
+    )
 
 
 def _complete(random: Random, run: Path) -> tuple[Files, Callable[[Path], Outcome]]:
     relation = random.choice(("plays", odd_text(random)))
     file = random.choice(("out.tsv", "out.jsonl", "out.parquet", "out.x"))
-    partial_file = mutate(random, b'{"asked": {"run": "", "relation": 0, "top": 100}, "done": 1, "entities": [[0, 1]]}')
+    partial_file = mutate(
+        random,
+        b'{"asked": {"run": "", "relation": 0, "top": 100}, "done": 1, "entities": [[0, 1]]}',
+    )
     files = {f"{file}.partial": partial_file} if random.random() < 0.7 else {}
     return files, lambda folder: run_command(complete, run, relation=relation, out=folder / file)
 
@@ -183,9 +211,28 @@ def _complete(random: Random, run: Path) -> tuple[Files, Callable[[Path], Outcom
 def _config(random: Random, _: Path) -> tuple[Files, Callable[[Path], Outcome]]:
     settings = []
     if random.random() < 0.4:
-        key = random.choice(("training.epochs", "model.name", "model.ring_ranks", "data.x", "memory", "", "training."))
+        key = random.choice(
+            (
+                "training.epochs",
+                "model.name",
+                "model.ring_ranks",
+                "data.x",
+                "memory",
+                "",
+                "training.",
+            )
+        )
         value = random.choice(
-            (odd_text(random), "[" * 3000, "9" * 5000, "{a = 1}", '"', "1979-99-99", "nan", "x\ny = 2")
+            (
+                odd_text(random),
+                "[" * 3000,
+                "9" * 5000,
+                "{a = 1}",
+                '"',
+                "1979-99-99",
+                "nan",
+                "x\ny = 2",
+            )
         )
         settings = [f"{key}={value}"]
     data = mutate(random, CONFIG) if not settings or random.random() < 0.5 else CONFIG
@@ -205,7 +252,18 @@ def _settings(random: Random, _: Path) -> tuple[Files, Callable[[Path], Outcome]
     """Configs as tables of odd values."""
     tables: dict[str, Any] = {"model": {"entity_dim": 8}, "training": {"epochs": 1}, "memory": {}}
     section = random.choice(list(tables))
-    key = random.choice(("name", "entity_dim", "ring_ranks", "ring_shape", "epochs", "learning_rate", "regime", "use"))
+    key = random.choice(
+        (
+            "name",
+            "entity_dim",
+            "ring_ranks",
+            "ring_shape",
+            "epochs",
+            "learning_rate",
+            "regime",
+            "use",
+        )
+    )
     tables[section] = odd_value(random) if random.random() < 0.3 else {key: odd_value(random)}
     return {}, lambda _: _called(lambda: full_config(override(tables, []), None, {}))
 
@@ -221,15 +279,24 @@ def _facts(random: Random, _: Path) -> tuple[Files, Callable[[Path], Outcome]]:
 
 def _frame(random: Random, _: Path) -> tuple[Files, Callable[[Path], Outcome]]:
     names = random.sample(["relation", "who", "e1", "e2", "roles", odd_text(random)], 2)
-    values = [[odd_value(random) if random.random() < 0.3 else "a" for _ in range(3)] for _ in names]
-    frame = {name: pl.Series(column, dtype=pl.Object) for name, column in zip(names, values, strict=True)}
+    values = [
+        [odd_value(random) if random.random() < 0.3 else "a" for _ in range(3)] for _ in names
+    ]
+    frame = {
+        name: pl.Series(column, dtype=pl.Object) for name, column in zip(names, values, strict=True)
+    }
     if random.random() < 0.7:
-        frame = {name: pl.Series([str(value) for value in column]) for name, column in zip(names, values, strict=True)}
+        frame = {
+            name: pl.Series([str(value) for value in column])
+            for name, column in zip(names, values, strict=True)
+        }
     return {}, lambda _: _called(lambda: getd.KnowledgeBase.from_dataframe(pl.DataFrame(frame)))
 
 
 def _toml(random: Random, _: Path) -> tuple[Files, Callable[[Path], Outcome]]:
-    return {"a.toml": mutate(random, CONFIG)}, lambda folder: _called(lambda: read_toml(folder / "a.toml"))
+    return {"a.toml": mutate(random, CONFIG)}, lambda folder: _called(
+        lambda: read_toml(folder / "a.toml")
+    )
 
 
 def _called(function: Callable[[], object]) -> Outcome:

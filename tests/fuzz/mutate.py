@@ -9,15 +9,41 @@ from typing import Any
 
 Mutator = Callable[[Random, bytes], bytes]
 
-CONTROL = [chr(code) for code in (*range(32), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A))]
+CONTROL = [
+    chr(code)
+    for code in (*range(32), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+]
 CONTROL += ["\u2028", "\u2029", "\u061c", "\ufeff", "\u200f"]
 SEQUENCES = ["\x1b[2J\x1b[H", "\x1b]0;title\x07", "\x1b[31m", "\x9b31m", "\r\n", "\u202eabc\u202c"]
 SEQUENCES += ["[bold]", "[/]", ":smile:"]
-RAW = [b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xef\xbb\xbf", b"\x00", b"\xfe\xff"]
+RAW = [
+    b"\xff",
+    b"\xc3",
+    b"\xed\xa0\x80",
+    b"\xf4\x90\x80\x80",
+    b"\xef\xbb\xbf",
+    b"\x00",
+    b"\xfe\xff",
+]
 RAW += [b"PAR1", b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd"]
-TOKENS = [token.encode() for token in (*"\"',;\t \n\r\\{}[]:?=#", "\r\n", "\\u0000", "\\ud800", "\\x")]
+TOKENS = [
+    token.encode() for token in (*"\"',;\t \n\r\\{}[]:?=#", "\r\n", "\\u0000", "\\ud800", "\\x")
+]
 TOKENS += [b"null", b"NaN", b"-Infinity", b"true", b"1e999", b"relation", b"roles", b"e1"]
-NUMBERS = ["0", "-1", "1e308", "1e999", "9" * 25, "9" * 5000, "0x10", "1_000", "-0.0", "NaN", "2147483648", "1e-400"]
+NUMBERS = [
+    "0",
+    "-1",
+    "1e308",
+    "1e999",
+    "9" * 25,
+    "9" * 5000,
+    "0x10",
+    "1_000",
+    "-0.0",
+    "NaN",
+    "2147483648",
+    "1e-400",
+]
 
 
 def mutate(random: Random, data: bytes) -> bytes:
@@ -101,7 +127,22 @@ def insert_number(random: Random, data: bytes) -> bytes:
 def insert_long(random: Random, data: bytes) -> bytes:
     """A long name, row or nest."""
     unit = random.choice(
-        (b"a", b"a,", b"a\t", b"a ", b"[", b'{"a":', b'"', b"\\", b"\xc3\xa9", b"\n", b"\x1b", b" ", b"a.", b"[[")
+        (
+            b"a",
+            b"a,",
+            b"a\t",
+            b"a ",
+            b"[",
+            b'{"a":',
+            b'"',
+            b"\\",
+            b"\xc3\xa9",
+            b"\n",
+            b"\x1b",
+            b" ",
+            b"a.",
+            b"[[",
+        )
     )
     return _insert(random, data, unit * random.choice((300, 2000, 2000, 20_000)))
 
@@ -118,7 +159,9 @@ def other_line_ends(random: Random, data: bytes) -> bytes:
 
 def other_separator(random: Random, data: bytes) -> bytes:
     """Other separators than the form has."""
-    return data.replace(random.choice((b"\t", b",", b" ")), random.choice((b"\t", b",", b" ", b";", b"|")))
+    return data.replace(
+        random.choice((b"\t", b",", b" ")), random.choice((b"\t", b",", b" ", b";", b"|"))
+    )
 
 
 def shuffle_lines(random: Random, data: bytes) -> bytes:
@@ -146,7 +189,9 @@ def change_json(random: Random, data: bytes) -> bytes:
         record = json.loads(lines[place])
     except (ValueError, RecursionError):
         return data
-    lines[place] = json.dumps(_changed(random, record), ensure_ascii=random.random() < 0.5).encode(errors="replace")
+    lines[place] = json.dumps(_changed(random, record), ensure_ascii=random.random() < 0.5).encode(
+        errors="replace"
+    )
     return b"\n".join(lines)
 
 
@@ -154,7 +199,9 @@ def _changed(random: Random, value: Any) -> Any:
     if isinstance(value, dict) and value and random.random() < 0.8:
         key = random.choice(list(value))
         if random.random() < 0.3:
-            return {(odd_text(random) if other == key else other): item for other, item in value.items()}
+            return {
+                (odd_text(random) if other == key else other): item for other, item in value.items()
+            }
         return value | {key: _changed(random, value[key])}
     if isinstance(value, list) and value and random.random() < 0.8:
         place = random.randrange(len(value))
@@ -164,17 +211,56 @@ def _changed(random: Random, value: Any) -> Any:
 
 def odd_value(random: Random) -> Any:
     """A value that is seldom expected."""
-    plain: list[Any] = [None, True, 0, -1, 1.5, 1e300, 10**30, "", [], {}, [[]], [None], {"": ""}, {"a": {"b": []}}]
-    return random.choice((*plain, odd_text(random), [odd_text(random)], {odd_text(random): odd_text(random)}))
+    plain: list[Any] = [
+        None,
+        True,
+        0,
+        -1,
+        1.5,
+        1e300,
+        10**30,
+        "",
+        [],
+        {},
+        [[]],
+        [None],
+        {"": ""},
+        {"a": {"b": []}},
+    ]
+    return random.choice(
+        (*plain, odd_text(random), [odd_text(random)], {odd_text(random): odd_text(random)})
+    )
 
 
 def odd_text(random: Random) -> str:
     """A text that is hard to show."""
-    return random.choice(("a", "", "é", "日本", "a" * 400)) + random.choice((*CONTROL, *SEQUENCES, "b")) + "c"
+    return (
+        random.choice(("a", "", "é", "日本", "a" * 400))
+        + random.choice((*CONTROL, *SEQUENCES, "b"))
+        + "c"
+    )
 
 
 MUTATORS: tuple[Mutator, ...] = (
-    *(flip_bits, set_bytes, truncate, delete, duplicate, swap, insert_token, insert_raw, insert_control),
-    *(insert_number, insert_long, begin_with_mark, other_line_ends, other_separator, shuffle_lines, drop_field),
+    *(
+        flip_bits,
+        set_bytes,
+        truncate,
+        delete,
+        duplicate,
+        swap,
+        insert_token,
+        insert_raw,
+        insert_control,
+    ),
+    *(
+        insert_number,
+        insert_long,
+        begin_with_mark,
+        other_line_ends,
+        other_separator,
+        shuffle_lines,
+        drop_field,
+    ),
     *(change_json, change_json, insert_token, insert_control, flip_bits),
 )

@@ -19,7 +19,12 @@ from tests.tiny import tiny_knowledge_base
 EPOCHS = 2
 SETTINGS: dict[str, dict[str, Any]] = {  # the trained runs that are damaged, by name
     "whole": {"regime": "1vsall", "ema": 0.9, "memory": True},
-    "sampled": {"regime": "sampled", "hard_negatives": 3, "shared_negatives": False, "optimizer": "adagrad"},
+    "sampled": {
+        "regime": "sampled",
+        "hard_negatives": 3,
+        "shared_negatives": False,
+        "optimizer": "adagrad",
+    },
     "begun": {"regime": "kvsall", "ema": 0.5},
 }
 COMMANDS: tuple[tuple[str, ...], ...] = (
@@ -33,7 +38,19 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("complete", "{run}", "--relation", "plays for", "--out", "{out}.tsv"),
     ("remember", "{run}", "--sample", "5"),
     ("calibrate", "{run}", "--sample", "5"),
-    *[("train", "--resume", "--out", "{run}", "--quiet", "--json", "--set", f"training.epochs={EPOCHS + 1}")] * 6,
+    *[
+        (
+            "train",
+            "--resume",
+            "--out",
+            "{run}",
+            "--quiet",
+            "--json",
+            "--set",
+            f"training.epochs={EPOCHS + 1}",
+        )
+    ]
+    * 6,
 )
 
 
@@ -53,7 +70,9 @@ def _case(random: Random, name: str, shared: Path) -> Case:
 
     def make(folder: Path) -> None:
         shutil.copytree(template, folder / "run")
-        (folder / "facts.tsv").write_text("plays for\tplayer 1\tclub 3\nplays for\tplayer 99\tclub 1\n")
+        (folder / "facts.tsv").write_text(
+            "plays for\tplayer 1\tclub 3\nplays for\tplayer 99\tclub 1\n"
+        )
         damage(folder / "run", shared, Random(choices))
 
     def run(folder: Path) -> Outcome:
@@ -67,7 +86,9 @@ def damage(run: Path, shared: Path, random: Random) -> None:
     """Damage a file of a run, sometimes two."""
     for _ in range(random.choice((1, 1, 1, 2))):
         files = sorted(path for path in run.rglob("*") if path.is_file() and path.suffix != ".svg")
-        others = sorted(path for path in shared.rglob("*") if path.is_file() and path.suffix != ".svg")
+        others = sorted(
+            path for path in shared.rglob("*") if path.is_file() and path.suffix != ".svg"
+        )
         damage_file(random.choice(files), random.choice(others), random)
 
 
@@ -80,7 +101,9 @@ def train_run(out: Path, settings: dict[str, Any], stop: bool) -> None:
         "training": training,
     }
     epochs: list[int] = []
-    callbacks = Callbacks(on_epoch=lambda epoch: epochs.append(epoch.epoch), should_stop=lambda: stop and bool(epochs))
+    callbacks = Callbacks(
+        on_epoch=lambda epoch: epochs.append(epoch.epoch), should_stop=lambda: stop and bool(epochs)
+    )
     try:
         getd.train(tiny_knowledge_base(), out=out, config=config, callbacks=callbacks)
     except Interrupted:

@@ -36,7 +36,10 @@ def _records() -> list[dict[str, Any]]:
 
 
 def _wikipeople() -> list[dict[str, Any]]:
-    triples = [{"P1_h": "Ada", "P1_t": "Oxbow", "N": 2}, {"P1_h": "Bea", "P1_t": "Oxbow", "P2": ["x", "y"], "N": 4}]
+    triples = [
+        {"P1_h": "Ada", "P1_t": "Oxbow", "N": 2},
+        {"P1_h": "Bea", "P1_t": "Oxbow", "P2": ["x", "y"], "N": 4},
+    ]
     return [*triples, {"P3_h": "Cem", "P3_t": "Rovers", "P4": "z", "N": 3}]
 
 
@@ -56,14 +59,24 @@ SEEDS: dict[str, bytes] = {
     "facts.tsv": _lines(["\t".join(fact) for fact in FACTS]),
     "facts.txt": _lines([" ".join(fact) for fact in FACTS]),
     "escaped.tsv": _lines(["r\ta\\tb\tc\\\\d", "r\te\\nf\tg"]),
-    "facts.csv": _lines(["relation,e1,e2,e3,e4", *(",".join([*f, *[""] * (5 - len(f))]) for f in FACTS)]),
-    "roles.csv": _lines(["who,club,season", "Ada,Oxbow,2016", 'Bea,"Oxbow, United",2017', '"C ""em""",Rovers,2018']),
+    "facts.csv": _lines(
+        ["relation,e1,e2,e3,e4", *(",".join([*f, *[""] * (5 - len(f))]) for f in FACTS)]
+    ),
+    "roles.csv": _lines(
+        ["who,club,season", "Ada,Oxbow,2016", 'Bea,"Oxbow, United",2017', '"C ""em""",Rovers,2018']
+    ),
     "semicolon.csv": _lines(["relation;who;club", "plays;Ada;Oxbow", "plays;Bea;Rovers"]),
-    "signed.csv": _lines(["relation,roles,e1,e2", 'r,"[""a"", ""b""]",x,y', 'r,"[""a"", ""c""]",x,z']),
-    "hyper.csv": _lines(["Ada,plays,Oxbow", "Bea,plays,Oxbow,since,2016", "Cem,plays,Rovers,since,2017,as,keeper"]),
+    "signed.csv": _lines(
+        ["relation,roles,e1,e2", 'r,"[""a"", ""b""]",x,y', 'r,"[""a"", ""c""]",x,z']
+    ),
+    "hyper.csv": _lines(
+        ["Ada,plays,Oxbow", "Bea,plays,Oxbow,since,2016", "Cem,plays,Rovers,since,2017,as,keeper"]
+    ),
     "facts.jsonl": _lines([json.dumps({"relation": r, "entities": e}) for r, *e in FACTS]),
     "roles.jsonl": _lines([json.dumps(record) for record in _records()]),
-    "signed.jsonl": _lines(['{"relation": "r", "roles": ["a", "b", "a"], "entities": ["x", "y", "z"]}'] * 2),
+    "signed.jsonl": _lines(
+        ['{"relation": "r", "roles": ["a", "b", "a"], "entities": ["x", "y", "z"]}'] * 2
+    ),
     "wikipeople.json": _lines([json.dumps(record) for record in _wikipeople()]),
     "facts.parquet": _parquet(_positional()),
     "plain.parquet": _parquet(_positional(), compression="uncompressed", statistics=False),
@@ -114,7 +127,9 @@ def typed_parquet(random: Random) -> bytes:
     """A sound Parquet file whose columns hold anything but text."""
     columns = random.sample(_TYPED, random.randrange(1, 4))
     names = random.sample(["relation", "e1", "e2", "roles", "who", odd_text(random)], len(columns))
-    return _parquet(pl.DataFrame([series.alias(name) for series, name in zip(columns, names, strict=True)]))
+    return _parquet(
+        pl.DataFrame([series.alias(name) for series, name in zip(columns, names, strict=True)])
+    )
 
 
 _TYPED: list[pl.Series] = [
@@ -139,7 +154,10 @@ _TYPED: list[pl.Series] = [
 
 
 def _many_roles(n: int) -> tuple[str, bytes]:
-    records = [{"relation": f"r{i % 3}", "entities": {f"a{i}": "x", f"b{i}": f"y{i % 7}"}} for i in range(n)]
+    records = [
+        {"relation": f"r{i % 3}", "entities": {f"a{i}": "x", f"b{i}": f"y{i % 7}"}}
+        for i in range(n)
+    ]
     return "facts.jsonl", _lines([json.dumps(record) for record in records])
 
 
@@ -169,7 +187,10 @@ def _many_qualifiers(n: int) -> tuple[str, bytes]:
 
 def _sparse_table(n: int) -> tuple[str, bytes]:
     n = min(n, 120)
-    rows = [f"r{i}," + ",".join("x" if j in (i, (i * 7) % n) else "" for j in range(n)) for i in range(n)]
+    rows = [
+        f"r{i}," + ",".join("x" if j in (i, (i * 7) % n) else "" for j in range(n))
+        for i in range(n)
+    ]
     return "facts.csv", _lines(["relation," + ",".join(f"c{i}" for i in range(n)), *rows])
 
 
@@ -186,6 +207,14 @@ def _blank(n: int) -> tuple[str, bytes]:
 
 
 SHAPES: tuple[Callable[[int], tuple[str, bytes]], ...] = (
-    *(_many_roles, _many_relations, _many_arities, _wide, _wide_header, _many_signatures, _many_qualifiers),
+    *(
+        _many_roles,
+        _many_relations,
+        _many_arities,
+        _wide,
+        _wide_header,
+        _many_signatures,
+        _many_qualifiers,
+    ),
     *(_sparse_table, _unknown_names, _open_quotes, _blank),
 )

@@ -39,14 +39,28 @@ NUMERIC = (
 )
 # What is the same on every machine: which parameters and rows are touched, how much is held, the other rules for ties.
 NOT_NUMERIC = (
-    *("every_parameter_takes_part", "stays_in_their_rows", "one_finite_score", "saved_scores_the_same"),
+    *(
+        "every_parameter_takes_part",
+        "stays_in_their_rows",
+        "one_finite_score",
+        "saved_scores_the_same",
+    ),
     *("are_held", "optimistic", "pessimistic"),
 )
 
 
 def run(arguments: list[str], environment: Environment) -> subprocess.CompletedProcess[str]:
     """Run pytest in a process that computes as that machine does."""
-    command = [sys.executable, "-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider", *arguments]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "--tb=short",
+        "-p",
+        "no:cacheprovider",
+        *arguments,
+    ]
     return subprocess.run(
         command,
         cwd=ROOT,
@@ -64,7 +78,9 @@ def main() -> int:
     failures = 0
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
         environments = machines(Path(folder))
-        for name, done in zip(environments, pool.map(partial(run, arguments), environments.values()), strict=True):
+        for name, done in zip(
+            environments, pool.map(partial(run, arguments), environments.values()), strict=True
+        ):
             output = done.stdout.rstrip()
             print(f"{name}: {output.splitlines()[-1]}", flush=True)
             if done.returncode:

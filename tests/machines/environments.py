@@ -15,7 +15,9 @@ import numpy as np
 
 Environment = dict[str, str]
 
-SHIM = "int mkl_serv_intel_cpu(void) { return 1; }\nint mkl_serv_intel_cpu_true(void) { return 1; }\n"
+SHIM = (
+    "int mkl_serv_intel_cpu(void) { return 1; }\nint mkl_serv_intel_cpu_true(void) { return 1; }\n"
+)
 
 
 def numpy_features() -> str:
@@ -63,7 +65,10 @@ def avx2() -> Environment:
 def machines(folder: Path) -> dict[str, Environment]:
     """The machines that the numeric tests are run as, by name; ``folder`` keeps what has to be built for them."""
     one = {"OMP_NUM_THREADS": "1"}
-    two = {"OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive"}  # a thread that waits leaves the CPU to other runs
+    two = {
+        "OMP_NUM_THREADS": "2",
+        "OMP_WAIT_POLICY": "passive",
+    }  # a thread that waits leaves the CPU to other runs
     intel = intel_shim(folder)
 
     return {

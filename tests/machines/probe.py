@@ -23,7 +23,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from tests.machines.environments import Environment, as_machine, avx2, intel_shim, numpy_features, sse
+from tests.machines.environments import (
+    Environment,
+    as_machine,
+    avx2,
+    intel_shim,
+    numpy_features,
+    sse,
+)
 
 ROWS = (1, 2, 3, 5, 64)
 CANDIDATES = (50, 51, 53, 1001)
@@ -47,7 +54,9 @@ def settings(folder: Path) -> list[Environment]:
     alone = [{name: value} for name, choices in values.items() for value in choices]
 
     intel = intel_shim(folder)
-    instructions = [{"MKL_ENABLE_INSTRUCTIONS": value} for value in values["MKL_ENABLE_INSTRUCTIONS"]]
+    instructions = [
+        {"MKL_ENABLE_INSTRUCTIONS": value} for value in values["MKL_ENABLE_INSTRUCTIONS"]
+    ]
     as_intel = [intel, *[intel | instruction for instruction in instructions]] if intel else []
     return [*alone, *as_intel, avx2(), sse()]
 
@@ -60,7 +69,9 @@ class Inputs:
         self.generator = torch.Generator().manual_seed(0)
 
     def __call__(self, *shape: int) -> Tensor:
-        return torch.randint(-(2**20), 2**20, shape, generator=self.generator).to(self.dtype) / (3 * 2**18)
+        return torch.randint(-(2**20), 2**20, shape, generator=self.generator).to(self.dtype) / (
+            3 * 2**18
+        )
 
 
 def operations(dtype: torch.dtype) -> dict[str, Callable[[], Iterable[Tensor]]]:
@@ -73,7 +84,9 @@ def operations(dtype: torch.dtype) -> dict[str, Callable[[], Iterable[Tensor]]]:
 
     return {f"mm {rows}": partial(products, rows) for rows in ROWS} | {
         "bmm": lambda: [inputs(9, 20, 20) @ inputs(9, 20, 20)],
-        "einsum": lambda: [torch.einsum("br,rde,bd->be", inputs(9, 5), inputs(5, 20, 21), inputs(9, 20))],
+        "einsum": lambda: [
+            torch.einsum("br,rde,bd->be", inputs(9, 5), inputs(5, 20, 21), inputs(9, 20))
+        ],
         "exp": lambda: [table.exp()],
         "log": lambda: [table.abs().add(1).log()],
         "tanh": lambda: [table.tanh(), table.sigmoid()],
@@ -83,7 +96,9 @@ def operations(dtype: torch.dtype) -> dict[str, Callable[[], Iterable[Tensor]]]:
         "batch_norm": lambda: [functional.batch_norm(table, None, None, training=True)],
         "conv2d": lambda: [functional.conv2d(inputs(7, 1, 10, 20), inputs(16, 1, 3, 3))],
         "svd": lambda: [torch.linalg.svdvals(inputs(30, 20))],
-        "randn": lambda: [torch.randn(33, 100, dtype=dtype, generator=torch.Generator().manual_seed(0))],
+        "randn": lambda: [
+            torch.randn(33, 100, dtype=dtype, generator=torch.Generator().manual_seed(0))
+        ],
     }
 
 
@@ -123,7 +138,9 @@ def fingerprints_under(environment: Environment) -> dict[str, str]:
     """The bits of every operation in a process of its own with these variables set."""
     command = [sys.executable, "-m", "tests.machines.probe", "--bits"]
     environment = as_machine({"OMP_NUM_THREADS": "1"} | environment)
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, encoding="utf-8", check=True)
+    done = subprocess.run(
+        command, env=environment, stdout=subprocess.PIPE, encoding="utf-8", check=True
+    )
     bits: dict[str, str] = json.loads(done.stdout)
     return bits
 

@@ -67,7 +67,10 @@ def n_cp(model: NCP, relation: int, entities: list[int]) -> float:
 
 def tucker(model: MultilinearModel, relation: int, entities: list[int]) -> float:
     """The bare multilinear form, index by index."""
-    vectors = [model.relation.weight.detach()[relation], *(model.entity.weight.detach()[e] for e in entities)]
+    vectors = [
+        model.relation.weight.detach()[relation],
+        *(model.entity.weight.detach()[e] for e in entities),
+    ]
     total = 0.0
     for index in product(*(range(len(v)) for v in vectors)):
         total += core_entry(model, len(entities), index) * _product(
@@ -86,12 +89,15 @@ def _product(values: list[float]) -> float:
 def distmult(relation: Tensor, entity: Tensor, r: int, entities: list[int]) -> float:
     """DistMult for any arity: one entity table."""
     return sum(
-        float(relation[r, i]) * _product([float(entity[e, i]) for e in entities]) for i in range(relation.shape[1])
+        float(relation[r, i]) * _product([float(entity[e, i]) for e in entities])
+        for i in range(relation.shape[1])
     )
 
 
 def distmult_score(model: DistMult, relation: int, entities: list[int]) -> float:
-    return distmult(model.relation.weight.detach(), model.entity.weight.detach(), relation, entities)
+    return distmult(
+        model.relation.weight.detach(), model.entity.weight.detach(), relation, entities
+    )
 
 
 def simple(model: SimplE, relation: int, entities: list[int]) -> float:
@@ -99,7 +105,9 @@ def simple(model: SimplE, relation: int, entities: list[int]) -> float:
     r, e, n = model.relation.weight.detach()[relation], model.entity.weight.detach(), len(entities)
     d, total = len(r), 0.0
     for i in range(d):
-        total += float(r[i]) * _product([float(e[entities[j], (i + j * d // n) % d]) for j in range(n)])
+        total += float(r[i]) * _product(
+            [float(e[entities[j], (i + j * d // n) % d]) for j in range(n)]
+        )
     return total
 
 
@@ -121,7 +129,11 @@ def hype(model: HypE, relation: int, entities: list[int], stride: int = 2) -> fl
 def ram(model: RAM, relation: int, entities: list[int]) -> float:
     """Role by role, number by number."""
     n, m, basis = len(entities), model.multiplicity, model.basis.tolist()
-    d, table, logits = len(basis[0]), model.entity.weight.tolist(), model.relation.weight[relation].tolist()
+    d, table, logits = (
+        len(basis[0]),
+        model.entity.weight.tolist(),
+        model.relation.weight[relation].tolist(),
+    )
     patterns = [_softmax(row) for row in model.patterns[str(n)].tolist()]
     total = 0.0
     for role in range(n):
@@ -130,7 +142,9 @@ def ram(model: RAM, relation: int, entities: list[int]) -> float:
             term = sum(weight * vector[i] for weight, vector in zip(mix, basis, strict=True))
             for j, entity in enumerate(entities):
                 looks = [
-                    n * sum(w * pattern[j * m + c] for w, pattern in zip(mix, patterns, strict=True)) for c in range(m)
+                    n
+                    * sum(w * pattern[j * m + c] for w, pattern in zip(mix, patterns, strict=True))
+                    for c in range(m)
                 ]
                 term *= sum(looks[c] * table[entity][c * d + i] for c in range(m))
             total += term
@@ -162,10 +176,16 @@ def entity(model: TransE, e: int) -> list[float]:
 
 
 def m_transh(model: MTransH, relation: int, entities: list[int]) -> float:
-    w, total = model.normal.weight.detach()[relation].tolist(), model.relation.weight.detach()[relation].tolist()
+    w, total = (
+        model.normal.weight.detach()[relation].tolist(),
+        model.relation.weight.detach()[relation].tolist(),
+    )
     w = [x / norm(w, 2) for x in w]
     for j, e in enumerate(entities):
-        a, vector = float(model.share.weight.detach()[relation, j]), model.entity.weight.detach()[e].tolist()
+        a, vector = (
+            float(model.share.weight.detach()[relation, j]),
+            model.entity.weight.detach()[e].tolist(),
+        )
         along = sum(x * y for x, y in zip(vector, w, strict=True))
         total = [total[i] + a * (vector[i] - along * w[i]) for i in range(len(w))]
     return -(norm(total, model.p) ** (2 if model.squared else 1))
@@ -193,16 +213,25 @@ def nalp(model: NaLP, relation: int, entities: list[int]) -> float:
     weights = {name: tensor.detach() for name, tensor in model.named_parameters()}
     units, features = len(weights["output"]), []
     for j, e in enumerate(entities):
-        role, value = weights["role.weight"][relation * max(model.arities) + j], weights["entity.weight"][e]
-        filters = torch.cat([weights["role_filters"], weights["entity_filters"]], dim=1)  # on a role beside its entity
-        features.append((filters @ torch.cat([role, value]) + weights["filter_bias"]).clamp(min=0).tolist())
+        role, value = (
+            weights["role.weight"][relation * max(model.arities) + j],
+            weights["entity.weight"][e],
+        )
+        filters = torch.cat(
+            [weights["role_filters"], weights["entity_filters"]], dim=1
+        )  # on a role beside its entity
+        features.append(
+            (filters @ torch.cat([role, value]) + weights["filter_bias"]).clamp(min=0).tolist()
+        )
     total = float(weights["output_bias"])
     for unit in range(units):
         one, other = weights["pair"][unit].tolist(), weights["pair"][units + unit].tolist()
         related = []
         for a, b in product(features, repeat=2):
             value = float(weights["pair_bias"][unit])
-            value += sum(x * y for x, y in zip(one, a, strict=True)) + sum(x * y for x, y in zip(other, b, strict=True))
+            value += sum(x * y for x, y in zip(one, a, strict=True)) + sum(
+                x * y for x, y in zip(other, b, strict=True)
+            )
             related.append(max(value, 0.0))
         total += float(weights["output"][unit]) * min(related)
     return total
@@ -217,17 +246,25 @@ def conve(model: ConvE, relation: int, entities: list[int]) -> float:
     answer, given = model.entity.weight.detach()[entities].tolist()
     flat = given[:-1] + model.relation.weight.detach()[relation].tolist()
     (height, width), k = model.image, model.kernel
-    filters, offset, projection = model.filters.tolist(), model.offset.tolist(), model.projection.tolist()
+    filters, offset, projection = (
+        model.filters.tolist(),
+        model.offset.tolist(),
+        model.projection.tolist(),
+    )
     image = [flat[row * width : (row + 1) * width] for row in range(height)]
     features = []
-    for row, column, channel in product(range(height - k + 1), range(width - k + 1), range(len(offset))):
+    for row, column, channel in product(
+        range(height - k + 1), range(width - k + 1), range(len(offset))
+    ):
         total = offset[channel]
         for i, j in product(range(k), range(k)):
             total += filters[k * i + j][channel] * image[row + i][column + j]
         features.append(max(total, 0.0))
     score = answer[-1]
     for i, shift in enumerate(model.shift.tolist()):
-        total = shift + sum(feature * weights[i] for feature, weights in zip(features, projection, strict=True))
+        total = shift + sum(
+            feature * weights[i] for feature, weights in zip(features, projection, strict=True)
+        )
         score += max(total, 0.0) * answer[i]
     return score
 

@@ -17,7 +17,11 @@ if find_spec("pykeen") is None:
     pytest.skip("it needs pykeen; pip install 'getd[bench]'", allow_module_level=True)
 
 N_ENTITIES, N_RELATIONS = 11, 4
-FORMS = [(name, turned) for name in ("tucker", "complex", "distmult", "conve", "transe") for turned in (False, True)]
+FORMS = [
+    (name, turned)
+    for name in ("tucker", "complex", "distmult", "conve", "transe")
+    for turned in (False, True)
+]
 FORMS.remove(("conve", False))  # which always has a relation for each direction
 FORMS.remove(("transe", True))  # which never has
 
@@ -37,14 +41,24 @@ def make_as_if_trained(model: nn.Module) -> None:
         for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
             if name.endswith("running_var"):
                 tensor.uniform_(0.5, 2, generator=generator)
-            elif tensor.is_floating_point() and tensor.abs().sum() in (0, tensor.numel()) and "." in name:
+            elif (
+                tensor.is_floating_point()
+                and tensor.abs().sum() in (0, tensor.numel())
+                and "." in name
+            ):
                 tensor.normal_(generator=generator)
 
 
 @pytest.mark.parametrize(("name", "reciprocal"), FORMS)
 def test_scores_are_those_of_pykeen(pairs: ModuleType, name: str, reciprocal: bool) -> None:
     ours, theirs = pairs.make_pair(
-        name, 12, N_ENTITIES, N_RELATIONS, relation_dim=5, reciprocal=reciprocal, dtype=torch.float64
+        name,
+        12,
+        N_ENTITIES,
+        N_RELATIONS,
+        relation_dim=5,
+        reciprocal=reciprocal,
+        dtype=torch.float64,
     )
     generator = torch.Generator().manual_seed(1)
     relation = torch.randint(N_RELATIONS, (9,), generator=generator)
@@ -71,7 +85,9 @@ def test_conve_learns_as_that_of_pykeen(pairs: ModuleType) -> None:
     for module in theirs.modules():
         if isinstance(module, nn.Dropout | nn.Dropout2d):
             module.p = 0.0
-    ours.inner.input_dropout.dropout = ours.inner.query_dropout.dropout = ours.inner.feature_dropout = 0.0
+    ours.inner.input_dropout.dropout = ours.inner.query_dropout.dropout = (
+        ours.inner.feature_dropout
+    ) = 0.0
     make_as_if_trained(theirs)
     pairs.copy_weights("conve", theirs, ours)
     generator = torch.Generator().manual_seed(3)

@@ -42,7 +42,9 @@ def test_simple_of_two_entities_is_the_sum_of_two_cp_terms(relation: int) -> Non
     as_head, as_tail = model.entity.weight.detach().chunk(2, dim=1)
     direct, inverse = model.relation.weight.detach()[relation].chunk(2)
     first, second = EVERY_PAIR.unbind(1)
-    simple = (as_head[first] * direct * as_tail[second] + as_head[second] * inverse * as_tail[first]).sum(dim=1) / 2
+    simple = (
+        as_head[first] * direct * as_tail[second] + as_head[second] * inverse * as_tail[first]
+    ).sum(dim=1) / 2
     assert_close(facts_scored(model, relation, EVERY_PAIR), 2 * simple)
 
 
@@ -86,7 +88,9 @@ def test_others_can_learn_that_a_fact_holds_in_one_direction_alone(name: str) ->
     pair, turned = torch.tensor([[0, 1]]), torch.tensor([[1, 0]])
     optimiser = torch.optim.Adam([{"params": [p]} for p in model.parameters()], lr=0.05)
     for _ in range(60):
-        loss = torch.relu(1 - facts_scored(model, 0, pair)) + torch.relu(1 + facts_scored(model, 0, turned))
+        loss = torch.relu(1 - facts_scored(model, 0, pair)) + torch.relu(
+            1 + facts_scored(model, 0, turned)
+        )
         optimiser.zero_grad()
         loss.sum().backward()
         for parameter in model.parameters():
@@ -123,13 +127,18 @@ def test_a_position_of_hype_is_convolution_and_projection(stride: int) -> None:
     assert isinstance(model, HypE)
     e = model.entity.weight.detach()
     for position, matrix in enumerate(model.position_matrices(3)):
-        maps = torch.nn.functional.conv1d(e.unsqueeze(1), model.filters[position].unsqueeze(1), stride=stride)
+        maps = torch.nn.functional.conv1d(
+            e.unsqueeze(1), model.filters[position].unsqueeze(1), stride=stride
+        )
         assert_close(e @ matrix.T, maps.flatten(1) @ model.projection.flatten(0, 1))
 
 
 def test_conve_is_asked_for_the_first_entity_alone() -> None:
     model = ConvE(N_ENTITIES, N_RELATIONS, (2,), ConvESettings(entity_dim=12))
-    with pytest.raises(ValueError, match=r"^ConvE makes a query for position 0 alone, found 1: wrap it in Reciprocal$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^ConvE makes a query for position 0 alone, found 1: wrap it in Reciprocal$",
+    ):
         model.query(torch.tensor([0]), torch.tensor([[0, 1]]), 1)
     with pytest.raises(ConfigError, match=r"reciprocal"):
         model_settings("conve", {"reciprocal": False})
@@ -137,17 +146,19 @@ def test_conve_is_asked_for_the_first_entity_alone() -> None:
 
 
 @pytest.mark.parametrize("name", ["conve", "ram"])
-def test_an_open_relation_is_answered_by_trying_each(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_open_relation_is_answered_by_trying_each(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model, entities = make(name, entity_dim=12), EVERY_PAIR
     assert isinstance(model, DotProductModel)
     scores = model.score_relations(entities)
     for relation in range(N_RELATIONS):
         assert_close(scores[:, relation], facts_scored(model, relation, entities))
-    monkeypatch.setattr("getd.models.base.TRIED_AT_ONCE", 7)  # fewer than there are facts: one relation at a time
+    monkeypatch.setattr(
+        "getd.models.base.TRIED_AT_ONCE", 7
+    )  # fewer than there are facts: one relation at a time
     assert_close(model.score_relations(entities), scores)
-    told = (
-        rf"^{ {'conve': 'ConvE', 'ram': 'RAM'}[name] } has no query for an open relation: its score is no dot product "
-    )
+    told = rf"^{ {'conve': 'ConvE', 'ram': 'RAM'}[name] } has no query for an open relation: its score is no dot product "
     with pytest.raises(NotImplementedError, match=told):
         model.relation_query(entities)
     with pytest.raises(NotImplementedError, match=told):
@@ -155,11 +166,11 @@ def test_an_open_relation_is_answered_by_trying_each(name: str, monkeypatch: pyt
 
 
 def test_images_and_filters_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(ShapeError, match=r"^an image of 5 × 2 does not hold entity_dim = 12 numbers$"):
+    with pytest.raises(
+        ShapeError, match=r"^an image of 5 × 2 does not hold entity_dim = 12 numbers$"
+    ):
         make("conve", entity_dim=12, embedding_height=5)
-    smaller = (
-        r"^two images of 1 × 7, one above the other, are smaller than the kernel of 3 × 3; choose another entity_dim"
-    )
+    smaller = r"^two images of 1 × 7, one above the other, are smaller than the kernel of 3 × 3; choose another entity_dim"
     with pytest.raises(ShapeError, match=smaller):
         make("conve", entity_dim=7)
     with pytest.raises(ShapeError, match=r"^filter_width = 5 is more than entity_dim = 4$"):
@@ -177,13 +188,21 @@ def test_dropping_feature_maps_keeps_their_mean() -> None:
 
 
 def test_conve_follows_the_statistics_of_its_feature_maps_as_batch_norm_does() -> None:
-    settings = ConvESettings(entity_dim=12, channels=2, input_dropout=0, feature_dropout=0, query_dropout=0)
-    model = ConvE(N_ENTITIES, N_RELATIONS, (2,), settings, torch.Generator().manual_seed(0)).double().train()
+    settings = ConvESettings(
+        entity_dim=12, channels=2, input_dropout=0, feature_dropout=0, query_dropout=0
+    )
+    model = (
+        ConvE(N_ENTITIES, N_RELATIONS, (2,), settings, torch.Generator().manual_seed(0))
+        .double()
+        .train()
+    )
     entities, relation = EVERY_PAIR[:3], torch.tensor([0, 1, 2])
     model.query(relation, entities, 0)
 
     rows = torch.cat([model.entity(entities[:, 1])[:, :-1], model.relation(relation)], dim=1)
-    images = ((rows - rows.mean()) / (rows.var(correction=0) + 1e-5).sqrt()).view(3, 1, *model.image)
+    images = ((rows - rows.mean()) / (rows.var(correction=0) + 1e-5).sqrt()).view(
+        3, 1, *model.image
+    )
     filters = model.filters.T.reshape(2, 1, model.kernel, model.kernel)
     maps = torch.nn.functional.conv2d(images, filters)
     norm = torch.nn.BatchNorm2d(2).double().train()
@@ -206,4 +225,7 @@ def test_the_gradient_of_feature_maps_is_that_of_the_formula() -> None:
         inputs = [patches, filters]
         found = FeatureMaps.apply(*inputs, chosen)
         assert_close(found, expected)
-        assert_close(torch.autograd.grad(found, inputs, weights), torch.autograd.grad(expected, inputs, weights))
+        assert_close(
+            torch.autograd.grad(found, inputs, weights),
+            torch.autograd.grad(expected, inputs, weights),
+        )

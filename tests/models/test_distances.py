@@ -15,7 +15,9 @@ from getd.models.transe import TransE, TransESettings
 
 def transe(p: int) -> TransE:
     """With a distance of zero between an entity and itself."""
-    model = TransE(9, 2, (2,), TransESettings(entity_dim=5, p=p), torch.Generator().manual_seed(0)).double()
+    model = TransE(
+        9, 2, (2,), TransESettings(entity_dim=5, p=p), torch.Generator().manual_seed(0)
+    ).double()
     torch.nn.init.zeros_(model.relation.weight)
     return model
 
@@ -32,7 +34,9 @@ def m_transh(p: int) -> MTransH:
 
 @pytest.mark.parametrize("p", [1, 2])
 @pytest.mark.parametrize("make", [transe, m_transh])
-def test_gradients_are_finite_where_the_distance_is_zero(make: Callable[[int], ScoringModel], p: int) -> None:
+def test_gradients_are_finite_where_the_distance_is_zero(
+    make: Callable[[int], ScoringModel], p: int
+) -> None:
     model, relation, entities = make(p), torch.tensor([0, 1]), torch.tensor([[3, 3], [4, 4]])
     shared = torch.tensor([[3, 4, 1], [3, 4, 1]])
     scores, alike = model.score_positions(relation, entities, entities.unsqueeze(2), shared)

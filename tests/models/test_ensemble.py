@@ -12,7 +12,8 @@ from getd.models.registry import make_model, model_settings
 def test_scores_are_the_mean_of_the_members_scores() -> None:
     settings = model_settings("n-cp", {"entity_dim": 4})
     members = [
-        make_model("n-cp", settings, 6, 2, (3,), torch.Generator().manual_seed(seed)).eval() for seed in range(3)
+        make_model("n-cp", settings, 6, 2, (3,), torch.Generator().manual_seed(seed)).eval()
+        for seed in range(3)
     ]
     together = Ensemble(members).eval()
     relation, entities = torch.tensor([0, 1]), torch.tensor([[0, 1, 2], [3, 4, 5]])
@@ -21,5 +22,7 @@ def test_scores_are_the_mean_of_the_members_scores() -> None:
         expected = (scores[0] + scores[1] + scores[2]) / 3
         assert_close(together.score_candidates(relation, entities, 1, candidates), expected)
     relations = [member.score_relations(entities) for member in members]
-    assert_close(together.score_relations(entities), (relations[0] + relations[1] + relations[2]) / 3)
+    assert_close(
+        together.score_relations(entities), (relations[0] + relations[1] + relations[2]) / 3
+    )
     assert (together.n_entities, together.n_relations, together.arities) == (6, 2, (3,))

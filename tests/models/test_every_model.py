@@ -91,7 +91,10 @@ def batch(arity: int) -> tuple[Tensor, Tensor]:
 def forms_and_arities(*arities: int) -> list[tuple[str, int]]:
     """Every form with each of these arities that it serves."""
     return [
-        (form, n) for form, (name, _) in FORMS.items() for n in arities if n == 2 or not MODELS[name][0].binary_only
+        (form, n)
+        for form, (name, _) in FORMS.items()
+        for n in arities
+        if n == 2 or not MODELS[name][0].binary_only
     ]
 
 
@@ -129,7 +132,10 @@ def test_the_answer_in_the_open_place_is_never_read(case: Case) -> None:
         blanked = entities.clone()
         if isinstance(model, DotProductModel):
             blanked[:, position] = 0
-            assert_close(model.queries(relation, blanked)[:, position], model.queries(relation, entities)[:, position])
+            assert_close(
+                model.queries(relation, blanked)[:, position],
+                model.queries(relation, entities)[:, position],
+            )
         blanked[:, position] = -(10**9)
         expected = model.score_candidates(relation, entities, position)
         assert torch.equal(model.score_candidates(relation, blanked, position), expected)
@@ -138,7 +144,9 @@ def test_the_answer_in_the_open_place_is_never_read(case: Case) -> None:
 def test_rows_of_a_batch_do_not_disturb_each_other(case: Case) -> None:
     model, relation, entities = case
     together = model.score_candidates(relation, entities, 0)
-    alone = [model.score_candidates(relation[i : i + 1], entities[i : i + 1], 0) for i in range(ROWS)]
+    alone = [
+        model.score_candidates(relation[i : i + 1], entities[i : i + 1], 0) for i in range(ROWS)
+    ]
     assert_close(together, torch.cat(alone))
     relations = [model.score_relations(entities[i : i + 1]) for i in range(ROWS)]
     assert_close(model.score_relations(entities), torch.cat(relations))
@@ -164,8 +172,12 @@ def test_chosen_candidates_have_the_scores_they_have_among_all(case: Case) -> No
     own = torch.randint(N_ENTITIES, (ROWS, 5), generator=torch.Generator().manual_seed(3))
     for position in range(entities.shape[1]):
         everyone = model.score_candidates(relation, entities, position)
-        assert_close(model.score_candidates(relation, entities, position, chosen), everyone[:, chosen])
-        assert_close(model.score_candidates(relation, entities, position, own), everyone.gather(1, own))
+        assert_close(
+            model.score_candidates(relation, entities, position, chosen), everyone[:, chosen]
+        )
+        assert_close(
+            model.score_candidates(relation, entities, position, own), everyone.gather(1, own)
+        )
 
 
 def test_candidates_of_all_positions_have_the_scores_they_have_at_each(case: Case) -> None:
@@ -175,8 +187,12 @@ def test_candidates_of_all_positions_have_the_scores_they_have_at_each(case: Cas
     shared = torch.randint(N_ENTITIES, (n, 3), generator=generator)
     everyone = [model.score_candidates(relation, entities, position) for position in range(n)]
     scores, alike = model.score_positions(relation, entities, own, shared)
-    assert_close(scores, torch.stack([found.gather(1, own[:, p]) for p, found in enumerate(everyone)], dim=1))
-    assert_close(alike, torch.stack([found[:, shared[p]] for p, found in enumerate(everyone)], dim=1))
+    assert_close(
+        scores, torch.stack([found.gather(1, own[:, p]) for p, found in enumerate(everyone)], dim=1)
+    )
+    assert_close(
+        alike, torch.stack([found[:, shared[p]] for p, found in enumerate(everyone)], dim=1)
+    )
     alone, nothing = model.score_positions(relation, entities, own)
     assert_close(alone, scores)
     assert nothing is None
@@ -184,12 +200,16 @@ def test_candidates_of_all_positions_have_the_scores_they_have_at_each(case: Cas
 
 def trained_in_batches() -> list[tuple[str, int]]:
     """The forms whose training depends on what else is in a batch."""
-    return [(form, arity) for form, arity in forms_and_arities(2, 3) if batch_norms(make(form, arity))]
+    return [
+        (form, arity) for form, arity in forms_and_arities(2, 3) if batch_norms(make(form, arity))
+    ]
 
 
 @pytest.mark.parametrize("n_relations", [1, N_RELATIONS])
 @pytest.mark.parametrize(("form", "arity"), trained_in_batches())
-def test_facts_score_in_evaluation_as_they_did_in_training(form: str, arity: int, n_relations: int) -> None:
+def test_facts_score_in_evaluation_as_they_did_in_training(
+    form: str, arity: int, n_relations: int
+) -> None:
     """Also where there is a single relation, whose vector does not vary at all."""
     model, generator = make(form, arity), torch.Generator().manual_seed(2)
     relation = torch.randint(n_relations, (400,), generator=generator)
@@ -218,12 +238,16 @@ def test_facts_score_in_evaluation_as_they_did_in_training(form: str, arity: int
 @pytest.mark.parametrize(("form", "arity"), forms_and_arities(2, 3, 4))
 def test_without_a_norm_scores_equal_nested_loops(form: str, arity: int) -> None:
     kept = model_settings(*FORMS[form]).model_dump()
-    bare = {name: value for name, value in (("norm", "none"), ("batch_norm", False)) if name in kept}
+    bare = {
+        name: value for name, value in (("norm", "none"), ("batch_norm", False)) if name in kept
+    }
     model = make(form, arity, **bare)
     relation, entities = batch(arity)
     for row in range(2):
         for position in range(arity):
-            scores = model.score_candidates(relation[row : row + 1], entities[row : row + 1], position)[0]
+            scores = model.score_candidates(
+                relation[row : row + 1], entities[row : row + 1], position
+            )[0]
             for candidate in (0, 5):
                 fact = entities[row].tolist()
                 fact[position] = candidate
@@ -231,7 +255,9 @@ def test_without_a_norm_scores_equal_nested_loops(form: str, arity: int) -> None
                 assert scores[candidate].item() == pytest.approx(expected)
         relations = model.score_relations(entities[row : row + 1])[0]
         for r in range(N_RELATIONS):
-            assert relations[r].item() == pytest.approx(reference.score(model, r, entities[row].tolist(), None))
+            assert relations[r].item() == pytest.approx(
+                reference.score(model, r, entities[row].tolist(), None)
+            )
 
 
 def test_every_parameter_takes_part_in_training(case: Case) -> None:
@@ -251,7 +277,11 @@ def test_what_few_candidates_teach_stays_in_their_rows(case: Case) -> None:
     model.train()
     own = torch.tensor([0, 2]).expand(1, entities.shape[1], 2)
     (model.score_positions(relation, facts, own)[0] ** 2).sum().backward()
-    tables = {name: p for name, p in model.named_parameters() if "entity" in name.split(".") and len(p) == N_ENTITIES}
+    tables = {
+        name: p
+        for name, p in model.named_parameters()
+        if "entity" in name.split(".") and len(p) == N_ENTITIES
+    }
     assert tables
     for name, table in tables.items():
         assert table.grad is not None, name
@@ -274,7 +304,9 @@ def test_renaming_entities_permutes_scores(form: str, arity: int) -> None:
     renamed.load_state_dict({**weights, **moved})
     for position in range(arity):
         expected = model.score_candidates(relation, entities, position)
-        assert_close(renamed.score_candidates(relation, new_name[entities], position)[:, new_name], expected)
+        assert_close(
+            renamed.score_candidates(relation, new_name[entities], position)[:, new_name], expected
+        )
 
 
 @pytest.mark.parametrize(("form", "arity"), forms_and_arities(2, 3, 4, 5))
@@ -282,7 +314,11 @@ def test_what_is_saved_scores_the_same_to_the_bit(form: str, arity: int, tmp_pat
     model, (relation, entities) = make(form, arity), batch(arity)
     save_file(model.state_dict(), tmp_path / "weights.safetensors")
     name, settings = FORMS[form]
-    again = make_model(name, model_settings(name, settings), N_ENTITIES, N_RELATIONS, model.arities).double().eval()
+    again = (
+        make_model(name, model_settings(name, settings), N_ENTITIES, N_RELATIONS, model.arities)
+        .double()
+        .eval()
+    )
     again.load_state_dict(load_file(tmp_path / "weights.safetensors"))
     for position in range(arity):
         expected = model.score_candidates(relation, entities, position)
@@ -295,18 +331,25 @@ def test_a_model_of_mixed_arity_shares_its_entities(form: str) -> None:
     for arity in (1, 2, 4):
         relation, entities = batch(arity)
         assert model.score_candidates(relation, entities, arity - 1).shape == (ROWS, N_ENTITIES)
-    with pytest.raises(ValueError, match=r"^the model was made for facts of arity 1, 2, 4, found 3$"):
+    with pytest.raises(
+        ValueError, match=r"^the model was made for facts of arity 1, 2, 4, found 3$"
+    ):
         model.score_candidates(*batch(3), 0)
 
 
-@pytest.mark.parametrize("form", [form for form, _ in forms_and_arities(3) if FORMS[form][0] != "nalp"])
+@pytest.mark.parametrize(
+    "form", [form for form, _ in forms_and_arities(3) if FORMS[form][0] != "nalp"]
+)
 def test_a_model_of_mixed_arity_scores_facts_as_one_of_their_arity_alone(form: str) -> None:
     """Norms, rings and cores are those of the facts' own arity, whatever else there is."""
     mixed = make(form, (2, 3, 4))
     weights = mixed.state_dict()
     for arity in (2, 3, 4):
         alone, (relation, entities) = make(form, arity), batch(arity)
-        own = {name: weights[name][tuple(map(slice, old.shape))] for name, old in alone.state_dict().items()}
+        own = {
+            name: weights[name][tuple(map(slice, old.shape))]
+            for name, old in alone.state_dict().items()
+        }
         alone.load_state_dict(own)
         for position in range(arity):
             expected = alone.score_candidates(relation, entities, position)
@@ -347,21 +390,31 @@ def test_reciprocal_relations_ask_with_what_is_open_first(arity: int) -> None:
 @pytest.mark.parametrize("name", [name for name, (model, _) in MODELS.items() if model.binary_only])
 def test_a_model_of_two_entities_refuses_more_and_names_those_that_do(name: str) -> None:
     with pytest.raises(
-        ConfigError, match=rf"^{name} is for facts of two entities, found arity 3, 4; for any arity: getd, "
+        ConfigError,
+        match=rf"^{name} is for facts of two entities, found arity 3, 4; for any arity: getd, ",
     ):
         make(name, (2, 3, 4))
 
 
 @pytest.mark.parametrize(
     ("shape", "ranks"),
-    [(None, 3), (None, (1, 2, 3, 2)), ((2, 3, 3, 3), 2), ((6, 3, 3), 2), ((2, 9, 3), (2, 3, 1)), ((2, 27), 3)],
+    [
+        (None, 3),
+        (None, (1, 2, 3, 2)),
+        ((2, 3, 3, 3), 2),
+        ((6, 3, 3), 2),
+        ((2, 9, 3), (2, 3, 1)),
+        ((2, 27), 3),
+    ],
 )
 def test_getd_with_any_ring_is_n_tucker_with_the_multiplied_out_core(
     shape: tuple[int, ...] | None, ranks: int | tuple[int, ...]
 ) -> None:
     ring = make("getd", 3, ring_shape=shape, ring_ranks=ranks)
     dense = make("n-tucker", 3)
-    weights = {name: tensor for name, tensor in ring.state_dict().items() if not name.startswith("rings")}
+    weights = {
+        name: tensor for name, tensor in ring.state_dict().items() if not name.startswith("rings")
+    }
     cores = [core.detach() for core in ring.rings["3"]]
     multiplied = ring_to_tensor(cores)
     dense.load_state_dict({**weights, "cores.3": multiplied.reshape(2, 3, 3, 3)})
@@ -381,7 +434,10 @@ def test_n_cp_with_tied_tables_is_distmult(arity: int) -> None:
     for row in range(ROWS):
         fact = [3, *entities[row, 1:].tolist()]
         expected = reference.distmult(
-            model.relation.weight.detach(), model.entity[0].weight.detach(), int(relation[row]), fact
+            model.relation.weight.detach(),
+            model.entity[0].weight.detach(),
+            int(relation[row]),
+            fact,
         )
         assert scores[row, 3].item() == pytest.approx(expected)
 
@@ -393,11 +449,15 @@ def test_a_ring_of_rank_one_is_a_product_of_linear_forms() -> None:
     forms = [core.detach().flatten() for core in model.rings["3"]]
     e = model.entity.weight.detach()
     expected = (model.relation.weight.detach()[relation] @ forms[0])[:, None]
-    expected = expected * (e[entities[:, 0]] @ forms[1])[:, None] * (e[entities[:, 1]] @ forms[2])[:, None]
+    expected = (
+        expected * (e[entities[:, 0]] @ forms[1])[:, None] * (e[entities[:, 1]] @ forms[2])[:, None]
+    )
     assert_close(model.score_candidates(relation, entities, 2), expected * (e @ forms[3]))
 
 
-@pytest.mark.parametrize(("name", "expected"), [("getd", 422_340), ("n-tucker", 24_587_340), ("n-cp", 1_144_860)])
+@pytest.mark.parametrize(
+    ("name", "expected"), [("getd", 422_340), ("n-tucker", 24_587_340), ("n-cp", 1_144_860)]
+)
 def test_parameters_for_wikipeople_4_are_those_of_the_paper(name: str, expected: int) -> None:
     rings = {"ring_ranks": 30} if name == "getd" else {}
     settings = model_settings(name, {"entity_dim": 30, "norm": "none", **rings})
@@ -407,25 +467,29 @@ def test_parameters_for_wikipeople_4_are_those_of_the_paper(name: str, expected:
 
 
 def test_sizes_that_do_not_fit_are_refused() -> None:
-    told = (
-        r"^ring_shape \(5, 5\) holds 25 numbers but the core \(2, 3, 3\) holds 18: choose sizes with the same product$"
-    )
+    told = r"^ring_shape \(5, 5\) holds 25 numbers but the core \(2, 3, 3\) holds 18: choose sizes with the same product$"
     with pytest.raises(ShapeError, match=told):
         make("getd", 2, ring_shape=(5, 5))
-    with pytest.raises(ShapeError, match=r"^ring_shape is for facts of one arity; leave it out for mixed arities$"):
+    with pytest.raises(
+        ShapeError, match=r"^ring_shape is for facts of one arity; leave it out for mixed arities$"
+    ):
         make("getd", (2, 3), ring_shape=(18,))
     with pytest.raises(
-        ShapeError, match=r"^the core of 50·50\^5 = 15,625,000,000 numbers is too large; lower entity_dim$"
+        ShapeError,
+        match=r"^the core of 50·50\^5 = 15,625,000,000 numbers is too large; lower entity_dim$",
     ):
         NTuckER(10, 2, (5,), NTuckERSettings(entity_dim=50))
 
 
 def test_an_unknown_model_is_answered_with_the_nearest() -> None:
     with pytest.raises(
-        ConfigError, match=r"^no model 'gted'; did you mean 'getd'\? \(there are getd, n-cp, n-tucker, "
+        ConfigError,
+        match=r"^no model 'gted'; did you mean 'getd'\? \(there are getd, n-cp, n-tucker, ",
     ):
         model_settings("gted", {})
-    with pytest.raises(ConfigError, match=r"^no setting model.ring_rank; did you mean 'ring_ranks'\?$"):
+    with pytest.raises(
+        ConfigError, match=r"^no setting model.ring_rank; did you mean 'ring_ranks'\?$"
+    ):
         model_settings("getd", {"ring_rank": 3})
 
 
@@ -440,7 +504,11 @@ def test_the_seed_decides_the_weights() -> None:
 
 @pytest.mark.parametrize("arity", [2, 3])
 def test_a_dense_core_is_made_so_that_queries_are_as_large_as_vectors(arity: int) -> None:
-    checked = model_settings("n-tucker", {"entity_dim": 10, "batch_norm": False, "initial_scale": 1.0})
-    model = make_model("n-tucker", checked, 200, 200, (arity,), torch.Generator().manual_seed(0)).eval()
+    checked = model_settings(
+        "n-tucker", {"entity_dim": 10, "batch_norm": False, "initial_scale": 1.0}
+    )
+    model = make_model(
+        "n-tucker", checked, 200, 200, (arity,), torch.Generator().manual_seed(0)
+    ).eval()
     entities = torch.randint(200, (200, arity), generator=torch.Generator().manual_seed(1))
     assert 0.6 < dot_product(model).queries(torch.arange(200), entities).std() < 1.6

@@ -22,8 +22,13 @@ def check(name: str, truth: Tensor, weights: dict[str, Tensor], **chosen: object
     relation, entities = every_fact(truth.shape)[:, 0], every_fact(truth.shape)[:, 1:]
     for position in range(arity):
         scores = model.score_candidates(relation, entities, position)
-        assert torch.equal(scores.gather(1, entities[:, [position]]).view(truth.shape), truth.float())
-    assert torch.equal(model.score_relations(entities).gather(1, relation[:, None]).view(truth.shape), truth.float())
+        assert torch.equal(
+            scores.gather(1, entities[:, [position]]).view(truth.shape), truth.float()
+        )
+    assert torch.equal(
+        model.score_relations(entities).gather(1, relation[:, None]).view(truth.shape),
+        truth.float(),
+    )
 
 
 def blocks(factors: list[Tensor]) -> tuple[Tensor, Tensor]:
@@ -45,7 +50,11 @@ def test_n_cp_scores_any_ground_truth_exactly(truth: Tensor) -> None:
 @given(ground_truths())
 def test_n_tucker_scores_any_ground_truth_exactly(truth: Tensor) -> None:
     core, (relation, entity, *_) = exact_tucker(truth)
-    weights = {"relation.weight": relation, "entity.weight": entity, f"cores.{truth.dim() - 1}": core}
+    weights = {
+        "relation.weight": relation,
+        "entity.weight": entity,
+        f"cores.{truth.dim() - 1}": core,
+    }
     check("n-tucker", truth, weights, entity_dim=entity.shape[1], relation_dim=relation.shape[1])
 
 
@@ -64,7 +73,12 @@ def test_getd_scores_any_ground_truth_exactly(truth: Tensor) -> None:
 def test_simple_scores_any_ground_truth_exactly(truth: Tensor) -> None:
     """Position ``j`` of ``n`` reads from the ``j``-th of ``n`` equal blocks on, and the relation only the first."""
     relation, entity = blocks(exact_cp(truth))
-    check("simple", truth, {"relation.weight": relation, "entity.weight": entity}, entity_dim=entity.shape[1])
+    check(
+        "simple",
+        truth,
+        {"relation.weight": relation, "entity.weight": entity},
+        entity_dim=entity.shape[1],
+    )
 
 
 @settings(max_examples=30)
@@ -76,7 +90,12 @@ def test_hype_scores_any_ground_truth_exactly(truth: Tensor) -> None:
     terms, n, d = factors[0].shape[1], truth.dim() - 1, entity.shape[1]
     filters = torch.eye(d).view(n, terms, d)
     projection = torch.eye(terms, d).view(terms, 1, d)
-    weights = {"relation.weight": relation, "entity.weight": entity, "filters": filters, "projection": projection}
+    weights = {
+        "relation.weight": relation,
+        "entity.weight": entity,
+        "filters": filters,
+        "projection": projection,
+    }
     check("hype", truth, weights, entity_dim=d, filters=terms, filter_width=d)
 
 
@@ -90,7 +109,9 @@ def test_complex_scores_any_ground_truth_exactly(truth: Tensor) -> None:
     """
     u, a, b = exact_cp(truth)
     zero = torch.zeros_like(u)
-    relation = torch.cat([zero, u / 4, -u / 4, u / 2, zero, zero], dim=1)  # real parts, then imaginary
+    relation = torch.cat(
+        [zero, u / 4, -u / 4, u / 2, zero, zero], dim=1
+    )  # real parts, then imaginary
     entity = torch.cat([a, a + b, a - b, b, torch.zeros_like(a), torch.zeros_like(a)], dim=1)
     weights = {"relation.weight": relation, "entity.weight": entity}
     check("complex", truth, weights, entity_dim=3 * u.shape[1])

@@ -23,7 +23,15 @@ def facts_of(arity: int) -> st.SearchStrategy[Fact]:
 
 
 MIXED = st.lists(st.one_of([facts_of(arity) for arity in (1, 2, 3, 4)]), max_size=25)
-FACTS: list[Fact] = [(0, 1, 2, 2), (0, 1, 3, 2), (0, 3, 3, 0), (1, 1, 2, 2), (2, 0, 1), (2, 0, 2), (2, 3)]
+FACTS: list[Fact] = [
+    (0, 1, 2, 2),
+    (0, 1, 3, 2),
+    (0, 3, 3, 0),
+    (1, 1, 2, 2),
+    (2, 0, 1),
+    (2, 0, 2),
+    (2, 3),
+]
 FLOORS = pytest.mark.parametrize("floor", [Frequency, Lookup])
 
 
@@ -40,12 +48,16 @@ def test_frequency_equals_a_nested_loop(facts: list[Fact], asked: list[Fact]) ->
     for question in asked:
         for slot in range(len(question)):
             candidates = range(N_ENTITIES if slot else N_RELATIONS)
-            expected = [reference.frequency(facts, question, slot, candidate) for candidate in candidates]
+            expected = [
+                reference.frequency(facts, question, slot, candidate) for candidate in candidates
+            ]
             assert slot_scores(model, [question], slot) == [expected]
 
 
 @given(facts=MIXED, asked=MIXED)
-def test_lookup_equals_a_nested_loop_and_frequency_breaks_its_ties(facts: list[Fact], asked: list[Fact]) -> None:
+def test_lookup_equals_a_nested_loop_and_frequency_breaks_its_ties(
+    facts: list[Fact], asked: list[Fact]
+) -> None:
     model = Lookup.from_facts(reference.blocks(facts), *SIZES)
     for question in asked:
         for slot in range(len(question)):
@@ -54,7 +66,9 @@ def test_lookup_equals_a_nested_loop_and_frequency_breaks_its_ties(facts: list[F
             sums = [reference.lookup(facts, question, slot, candidate) for candidate in candidates]
             assert found == pytest.approx([float(value) for value in sums], abs=2 * GRID)
             keys = [(sums[c], reference.frequency(facts, question, slot, c)) for c in candidates]
-            for c in candidates:  # the order is that of (sum, frequency), and what is equal there is level
+            for c in (
+                candidates
+            ):  # the order is that of (sum, frequency), and what is equal there is level
                 for d in candidates:
                     assert (found[c] > found[d]) == (keys[c] > keys[d])
 
@@ -66,7 +80,9 @@ def test_a_batch_scores_as_each_question_alone(facts: list[Fact]) -> None:
         questions = [fact for fact in [*facts, *FACTS] if len(fact) == 4]
         for slot in range(4):
             together = slot_scores(model, questions, slot)
-            assert together == [row for question in questions for row in slot_scores(model, [question], slot)]
+            assert together == [
+                row for question in questions for row in slot_scores(model, [question], slot)
+            ]
 
 
 @FLOORS
@@ -77,7 +93,9 @@ def test_candidates_choose_columns(floor: type[Frequency | Lookup], candidates: 
     chosen = torch.tensor(candidates, dtype=torch.int64)
     for position in range(3):
         whole = model.score_candidates(relation, entities, position)
-        assert torch.equal(model.score_candidates(relation, entities, position, chosen), whole[:, chosen])
+        assert torch.equal(
+            model.score_candidates(relation, entities, position, chosen), whole[:, chosen]
+        )
 
 
 @FLOORS
@@ -98,12 +116,17 @@ def test_what_was_never_counted_scores_0(floor: type[Frequency | Lookup]) -> Non
     for arity in (3, 5):  # a relation without facts of that arity, an arity without facts
         entities = torch.zeros(2, arity, dtype=torch.int64)
         for position in range(arity):
-            assert model.score_candidates(torch.tensor([2, 2]), entities, position).tolist() == [[0.0] * 4] * 2
+            assert (
+                model.score_candidates(torch.tensor([2, 2]), entities, position).tolist()
+                == [[0.0] * 4] * 2
+            )
     assert model.score_relations(torch.zeros(2, 5, dtype=torch.int64)).tolist() == [[0.0] * 3] * 2
 
 
 @FLOORS
-def test_nothing_is_learnt_and_all_counts_move_with_the_model(floor: type[Frequency | Lookup]) -> None:
+def test_nothing_is_learnt_and_all_counts_move_with_the_model(
+    floor: type[Frequency | Lookup],
+) -> None:
     model = floor.from_facts(reference.blocks(FACTS), *SIZES)
     assert list(model.parameters()) == []
     assert {buffer.device.type for buffer in model.to("meta").buffers()} == {"meta"}
@@ -118,7 +141,9 @@ def test_sums_equal_as_fractions_are_level_whatever_the_order_of_their_terms() -
             row = [7, 7, 7]
             row[column] = column + 1
             five, six = column + 1, 3 - column
-            facts.append((0, *row, 5 if number < five else 6 if number < five + six else 8 + number))
+            facts.append(
+                (0, *row, 5 if number < five else 6 if number < five + six else 8 + number)
+            )
     model = Lookup.from_facts(reference.blocks(facts), 1, 20)
     [scores] = model.score_candidates(torch.tensor([0]), torch.tensor([[1, 2, 3, 0]]), 3).tolist()
     assert (0.1 + 0.2) + 0.3 != (0.3 + 0.2) + 0.1
@@ -129,4 +154,8 @@ def test_shares_below_the_least_are_left_out_and_the_others_stay_what_they_are()
     keys, values = np.array([7] * 10 + [9]), np.array([0] * 5 + [1] * 3 + [2, 3] + [1])
     counted = Counts(keys, values, 4, share=True, least=0.3)
     rows, kept, weights = counted.find(torch.tensor([7, 8, 9]))
-    assert (rows.tolist(), kept.tolist(), weights.tolist()) == ([0, 0, 2], [0, 1, 1], [0.5, 0.3, 1.0])
+    assert (rows.tolist(), kept.tolist(), weights.tolist()) == (
+        [0, 0, 2],
+        [0, 1, 1],
+        [0.5, 0.3, 1.0],
+    )

@@ -33,7 +33,8 @@ def test_dropout_on_the_core_acts_in_training_alone(name: str) -> None:
 
 def test_each_position_is_normalised_by_itself() -> None:
     vectors = (
-        torch.randn(64, 3, 5, generator=torch.Generator().manual_seed(0)) * torch.tensor([1.0, 5.0, 20.0])[:, None]
+        torch.randn(64, 3, 5, generator=torch.Generator().manual_seed(0))
+        * torch.tensor([1.0, 5.0, 20.0])[:, None]
     )
     norm = PositionNormDropout(3, 5, "batch", dropout=0.0).train()
     done = norm(vectors, [0, 1, 2])

@@ -33,11 +33,14 @@ def random_facts(arity: int, rows: int = 40) -> Facts:
 
 def remembering(arity: int) -> WithMemory:
     settings = model_settings("n-cp", {"entity_dim": 4})
-    model = make_model("n-cp", settings, N_ENTITIES, N_RELATIONS, (arity,), torch.Generator().manual_seed(0))
+    model = make_model(
+        "n-cp", settings, N_ENTITIES, N_RELATIONS, (arity,), torch.Generator().manual_seed(0)
+    )
     memory = Memory.from_facts({arity: random_facts(arity)}, N_ENTITIES)
     weights = {
         f"{arity}-{position}": MemoryWeights(
-            scale=SCALE, sources={name: weights_of(name) for name in memory.sources(arity, position)}
+            scale=SCALE,
+            sources={name: weights_of(name) for name in memory.sources(arity, position)},
         )
         for position in range(arity)
     }
@@ -50,12 +53,18 @@ def weights_of(source: str) -> SourceWeights:
     return SourceWeights(share=1.0 + place % 7, log_share=0.1 * (place % 5))
 
 
-def expected(facts: Facts, relation: int, entities: list[int], position: int, candidate: int) -> float:
+def expected(
+    facts: Facts, relation: int, entities: list[int], position: int, candidate: int
+) -> float:
     """What the memory adds, by going through all facts."""
     rows = [(int(r), e.tolist()) for r, e in zip(facts.relation, facts.entities, strict=True)]
     others, total = [j for j in range(len(entities)) if j != position], 0.0
     for given in [*combinations(others, 1), *combinations(others, 2)]:
-        alike = [e[position] for r, e in rows if r == relation and all(e[j] == entities[j] for j in given)]
+        alike = [
+            e[position]
+            for r, e in rows
+            if r == relation and all(e[j] == entities[j] for j in given)
+        ]
         total += counted(alike, candidate, weights_of("+".join(map(str, given))))
         wanted = sorted(entities[j] for j in given)
         beside = [
@@ -66,7 +75,9 @@ def expected(facts: Facts, relation: int, entities: list[int], position: int, ca
             for j in range(len(e))
             if j not in places
         ]
-        total += counted(beside, candidate, weights_of("beside" if len(given) == 1 else "beside two"))
+        total += counted(
+            beside, candidate, weights_of("beside" if len(given) == 1 else "beside two")
+        )
     return total
 
 
@@ -85,7 +96,10 @@ def test_it_adds_what_going_through_all_facts_finds(arity: int) -> None:
         bare = SCALE * model.model.score_candidates(relation, entities, position)
         added = model.score_candidates(relation, entities, position) - bare
         wanted = [
-            [expected(facts, int(relation[i]), entities[i].tolist(), position, c) for c in range(N_ENTITIES)]
+            [
+                expected(facts, int(relation[i]), entities[i].tolist(), position, c)
+                for c in range(N_ENTITIES)
+            ]
             for i in range(6)
         ]
         assert_close(added, torch.tensor(wanted, dtype=torch.float64))
@@ -108,7 +122,9 @@ def test_what_was_never_seen_adds_nothing() -> None:
     relation, entities = torch.tensor([0]), torch.tensor([[7, 0, 0]])
     facts = random_facts(3)
     nothing = Memory.from_facts({3: facts.take(slice(0, 0))}, N_ENTITIES)
-    empty = WithMemory(model.model, nothing, {"3-1": MemoryWeights(sources={"0": SourceWeights(share=1.0)})})
+    empty = WithMemory(
+        model.model, nothing, {"3-1": MemoryWeights(sources={"0": SourceWeights(share=1.0)})}
+    )
     for candidates in (None, torch.tensor([1, 2]), torch.tensor([[1, 2]])):
         found = empty.score_candidates(relation, entities, 1, candidates)
         assert_close(found, model.model.score_candidates(relation, entities, 1, candidates))
@@ -127,7 +143,9 @@ def test_the_weights_chosen_help_facts_that_they_were_not_chosen_on(run_path: Pa
     chosen = fit_weights(run.model, memory, run.kb)
     assert set(chosen) == {f"{arity}-{place}" for arity in run.kb.arities for place in range(arity)}
     for split in ("valid", "test"):
-        measured = evaluate(WithMemory(run.model, memory, chosen), run.kb, split, by=(), floors=False)
+        measured = evaluate(
+            WithMemory(run.model, memory, chosen), run.kb, split, by=(), floors=False
+        )
         assert measured.mrr > run.evaluate(split, by=(), floors=False).mrr + 0.05
 
 
@@ -151,7 +169,9 @@ def test_a_run_carries_its_memory(run_path: Path) -> None:
 
 def test_training_gives_it_where_it_is_asked_to(tmp_path: Path) -> None:
     kb = getd.load("demo")
-    run = getd.train(kb, model="n-cp", out=tmp_path / "run", config={"memory": {"use": True}}, epochs=1)
+    run = getd.train(
+        kb, model="n-cp", out=tmp_path / "run", config={"memory": {"use": True}}, epochs=1
+    )
     assert run.folder.has_memory()
     report = run.folder.read_json("report.json")
     assert report["metrics"]["mrr"] == open_run(tmp_path / "run").evaluate("test").mrr

@@ -22,7 +22,9 @@ def make(arities: tuple[int, ...], **settings: object) -> NaLP:
 
 def batch(arity: int, rows: int = 9) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(1)
-    return torch.randint(4, (rows,), generator=generator), torch.randint(20, (rows, arity), generator=generator)
+    return torch.randint(4, (rows,), generator=generator), torch.randint(
+        20, (rows, arity), generator=generator
+    )
 
 
 @pytest.mark.parametrize("arity", [1, 2, 3, 6])
@@ -32,7 +34,9 @@ def test_minima_of_two_sums_are_the_minimum_of_all_pairs(arity: int) -> None:
     filters = torch.cat([model.role_filters, model.entity_filters], dim=1)
     pictures = torch.cat([roles, model.entity(entities)], dim=2)
     features = (pictures @ filters.T + model.filter_bias).relu()
-    pairs = torch.stack([torch.cat([a, b], 1) for a in features.unbind(1) for b in features.unbind(1)])
+    pairs = torch.stack(
+        [torch.cat([a, b], 1) for a in features.unbind(1) for b in features.unbind(1)]
+    )
     layer = torch.cat(model.pair.chunk(2), dim=1)  # on the features of two positions side by side
     related = (pairs @ layer.T + model.pair_bias).relu().amin(dim=0)
     expected = related @ model.output + model.output_bias
@@ -63,14 +67,18 @@ def test_scores_do_not_depend_on_how_much_is_held_at_a_time(
 def test_the_gradient_made_by_hand_is_that_of_the_formula() -> None:
     generator = torch.Generator().manual_seed(3)
     shapes = (10, 7), (4, 10), (5,)
-    inputs = [torch.randn(s, generator=generator, dtype=torch.float64, requires_grad=True) for s in shapes]
+    inputs = [
+        torch.randn(s, generator=generator, dtype=torch.float64, requires_grad=True) for s in shapes
+    ]
     related, least, output = inputs
     smaller = torch.minimum(related, least.unsqueeze(2))
     expected = output @ (smaller[:, :5] + smaller[:, 5:]).relu()
     found = _Weakest.apply(related, least, output)
     assert_close(found, expected)
     weights = torch.randn(found.shape, generator=generator, dtype=torch.float64)
-    assert_close(torch.autograd.grad(found, inputs, weights), torch.autograd.grad(expected, inputs, weights))
+    assert_close(
+        torch.autograd.grad(found, inputs, weights), torch.autograd.grad(expected, inputs, weights)
+    )
 
 
 @settings(max_examples=30)
@@ -80,7 +88,9 @@ def test_nalp_scores_any_ground_truth_exactly(truth: Tensor) -> None:
     n_relations, n_entities, arity = truth.shape[0], truth.shape[1], truth.dim() - 1
     roles, true = n_relations * arity, truth.nonzero()  # (F, 1 + n)
     d, filters, units = max(roles, n_entities), roles * n_entities, max(1, len(true))
-    model = NaLP(n_entities, n_relations, (arity,), NaLPSettings(entity_dim=d, filters=filters, units=units))
+    model = NaLP(
+        n_entities, n_relations, (arity,), NaLPSettings(entity_dim=d, filters=filters, units=units)
+    )
     with torch.no_grad():
         model.role.weight.copy_(torch.eye(d)[:roles])
         model.entity.weight.copy_(torch.eye(d)[:n_entities])
@@ -97,7 +107,9 @@ def test_nalp_scores_any_ground_truth_exactly(truth: Tensor) -> None:
     facts = every_fact(truth.shape)
     for position in range(arity):
         scores = model.score_candidates(facts[:, 0], facts[:, 1:], position)
-        assert torch.equal(scores.gather(1, facts[:, [position + 1]]).view(truth.shape), truth.float())
+        assert torch.equal(
+            scores.gather(1, facts[:, [position + 1]]).view(truth.shape), truth.float()
+        )
 
 
 @pytest.mark.parametrize("arity", [2, 4, 7])
@@ -121,7 +133,9 @@ def test_batch_norm_learns_its_statistics_from_given_entities_and_acts_on_all() 
     assert_close(norm.running_mean, mapped.mean(dim=(0, 1)))
     assert_close(norm.running_var, mapped.flatten(0, 1).var(dim=0))
     plain = make((3,))
-    plain.load_state_dict({name: tensor for name, tensor in model.state_dict().items() if "norms" not in name})
+    plain.load_state_dict(
+        {name: tensor for name, tensor in model.state_dict().items() if "norms" not in name}
+    )
     with torch.no_grad():  # the same numbers, written into the filters
         scale = (norm.running_var + norm.eps).rsqrt()
         plain.role_filters *= scale[:, None]
@@ -134,13 +148,22 @@ def test_batch_norm_learns_its_statistics_from_given_entities_and_acts_on_all() 
 
 def test_roles_of_one_name_are_one_whatever_the_relation() -> None:
     settings = NaLPSettings(entity_dim=3, filters=4, units=5)
-    shared = NaLP(6, 2, (2,), settings, torch.Generator().manual_seed(0), roles=[[0, 1], [1, 0]]).double()
+    shared = NaLP(
+        6, 2, (2,), settings, torch.Generator().manual_seed(0), roles=[[0, 1], [1, 0]]
+    ).double()
     assert len(shared.role.weight) == 2
     facts = torch.tensor([[2, 4]]), torch.tensor([[4, 2]])
     one = shared.score_candidates(torch.tensor([0]), facts[0], 1)
     other = shared.score_candidates(torch.tensor([1]), facts[1], 0)
     assert_close(one, other)  # the same entities in the same roles
-    apart = NaLP(6, 2, (2,), NaLPSettings(**settings.model_dump() | {"roles": "position"}), None, [[0, 1], [1, 0]])
+    apart = NaLP(
+        6,
+        2,
+        (2,),
+        NaLPSettings(**settings.model_dump() | {"roles": "position"}),
+        None,
+        [[0, 1], [1, 0]],
+    )
     assert len(apart.role.weight) == 4
 
 

@@ -17,7 +17,9 @@ N_ENTITIES = 9
 
 
 def make(**settings: object) -> ScoringModel:
-    checked = model_settings("getd", {"entity_dim": 4, "ring_ranks": 3, "entity_dropout": 0.3, **settings})
+    checked = model_settings(
+        "getd", {"entity_dim": 4, "ring_ranks": 3, "entity_dropout": 0.3, **settings}
+    )
     return make_model("getd", checked, N_ENTITIES, 2, [3], torch.Generator().manual_seed(0))
 
 
@@ -95,12 +97,15 @@ def test_configs_from_before_there_were_other_norms_mean_what_they_meant() -> No
 
 
 def test_a_norm_that_there_is_not_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"^model.norm is one of rms, batch, none, found 'layer'$"):
+    with pytest.raises(
+        ConfigError, match=r"^model.norm is one of rms, batch, none, found 'layer'$"
+    ):
         model_settings("getd", {"norm": "layer"})
 
 
 @pytest.mark.parametrize(
-    ("regime", "norm", "by_position"), [("1vsall", "batch", False), ("kvsall", "batch", True), ("kvsall", "rms", False)]
+    ("regime", "norm", "by_position"),
+    [("1vsall", "batch", False), ("kvsall", "batch", True), ("kvsall", "rms", False)],
 )
 def test_where_a_batch_opens_one_position_each_has_a_batch_norm_of_its_own(
     regime: str, norm: str, by_position: bool

@@ -28,11 +28,15 @@ def rae(arity: int, **settings: object) -> RAE:
 
 def score(model: MTransH, fact: Tensor, relation: int = 0) -> Tensor:
     """The score of one fact, asked for its first entity."""
-    return model.score_candidates(torch.tensor([relation]), fact.view(1, -1), 0, fact[:1].view(1, 1)).squeeze()
+    return model.score_candidates(
+        torch.tensor([relation]), fact.view(1, -1), 0, fact[:1].view(1, 1)
+    ).squeeze()
 
 
 @pytest.mark.parametrize("p", [1, 2])
-@pytest.mark.parametrize(("arity", "i", "j"), [(n, *pair) for n in (2, 3, 4) for pair in permutations(range(n), 2)])
+@pytest.mark.parametrize(
+    ("arity", "i", "j"), [(n, *pair) for n in (2, 3, 4) for pair in permutations(range(n), 2)]
+)
 def test_three_perfect_facts_make_a_fourth(arity: int, i: int, j: int, p: int) -> None:
     """Facts (x, x'), (x, y') and (y, x') at two positions with a distance of zero leave none for (y, y')."""
     facts = torch.arange(arity).repeat(4, 1)  # entity 0 .. n - 1, and others at the two positions
@@ -40,19 +44,32 @@ def test_three_perfect_facts_make_a_fourth(arity: int, i: int, j: int, p: int) -
     for seed in range(5):
         model = m_transh(arity, seed, p=p)
         with torch.no_grad():
-            w, a, e = normalize(model.normal.weight[0], dim=0), model.share.weight[0], model.entity.weight
+            w, a, e = (
+                normalize(model.normal.weight[0], dim=0),
+                model.share.weight[0],
+                model.entity.weight,
+            )
             plane = torch.eye(6, dtype=torch.float64) - torch.outer(w, w)
-            model.relation.weight[0] = plane @ model.relation.weight[0]  # else no distance is ever zero
-            rest = model.relation.weight[0] + plane @ sum(a[k] * e[k] for k in range(arity) if k != i)
+            model.relation.weight[0] = (
+                plane @ model.relation.weight[0]
+            )  # else no distance is ever zero
+            rest = model.relation.weight[0] + plane @ sum(
+                a[k] * e[k] for k in range(arity) if k != i
+            )
             e[i] = seed * w - rest / a[i]
-            e[arity], e[arity + 1] = e[j] + 2 * w, e[i] - 3 * w  # the one freedom that is left: along the normal
+            e[arity], e[arity + 1] = (
+                e[j] + 2 * w,
+                e[i] - 3 * w,
+            )  # the one freedom that is left: along the normal
         scores = torch.stack([score(model, fact) for fact in facts])
         assert_close(scores, torch.zeros_like(scores))
 
 
 @pytest.mark.parametrize("squared", [True, False])
 @pytest.mark.parametrize(("arity", "i", "j"), [(2, 0, 1), (3, 2, 0), (4, 1, 3)])
-def test_no_weights_put_a_cycle_above_its_reverse(arity: int, i: int, j: int, squared: bool) -> None:
+def test_no_weights_put_a_cycle_above_its_reverse(
+    arity: int, i: int, j: int, squared: bool
+) -> None:
     """x before y, y before z, z before x: the squared distances of both directions have one sum."""
     one_way, other_way = [], []
     for x, y in ((7, 8), (8, 9), (9, 7)):
@@ -61,7 +78,9 @@ def test_no_weights_put_a_cycle_above_its_reverse(arity: int, i: int, j: int, sq
         other_way.append(fact.index_put((torch.tensor([i, j]),), torch.tensor([y, x])))
     for seed in range(30):
         model = m_transh(arity, seed, squared=squared)
-        distances = [torch.stack([-score(model, fact) for fact in facts]) for facts in (one_way, other_way)]
+        distances = [
+            torch.stack([-score(model, fact) for fact in facts]) for facts in (one_way, other_way)
+        ]
         squares = distances if squared else [d**2 for d in distances]
         assert_close(squares[0].sum(), squares[1].sum())
         assert (distances[0] < distances[1]).any() == (distances[0] > distances[1]).any()
@@ -79,7 +98,9 @@ def test_rae_without_relatedness_is_m_transh(arity: int) -> None:
 
 
 @pytest.mark.parametrize("p", [1, 2])
-def test_scores_do_not_depend_on_how_much_is_held_at_a_time(p: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_do_not_depend_on_how_much_is_held_at_a_time(
+    p: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model, relation, entities = rae(3, p=p), torch.tensor([2, 0, 2]), torch.arange(9).view(3, 3)
     own = torch.arange(12).view(3, 4)
 
@@ -104,21 +125,35 @@ def test_the_gradient_made_by_hand_is_that_of_the_formula() -> None:
     found = _Hidden.apply(one, other, output)
     assert_close(found, expected)
     weights = torch.randn(found.shape, generator=generator, dtype=torch.float64)
-    assert_close(torch.autograd.grad(found, inputs, weights), torch.autograd.grad(expected, inputs, weights))
+    assert_close(
+        torch.autograd.grad(found, inputs, weights), torch.autograd.grad(expected, inputs, weights)
+    )
 
 
 def test_the_auxiliary_loss_tells_entities_of_one_fact_from_others() -> None:
-    model, entities, negatives = rae(3, relatedness_loss=0.5), torch.tensor([[0, 1, 2]]), torch.tensor([[7, 8]])
+    model, entities, negatives = (
+        rae(3, relatedness_loss=0.5),
+        torch.tensor([[0, 1, 2]]),
+        torch.tensor([[7, 8]]),
+    )
     loss = model.auxiliary_loss(torch.tensor([0]), entities, negatives)
-    together = [model.relatedness(entities[:, [i]], entities[:, [j]]) for i, j in permutations(range(3), 2)]
-    apart = [model.relatedness(entities[:, [i]], negatives[:, [k]]) for i in range(3) for k in range(2)]
+    together = [
+        model.relatedness(entities[:, [i]], entities[:, [j]]) for i, j in permutations(range(3), 2)
+    ]
+    apart = [
+        model.relatedness(entities[:, [i]], negatives[:, [k]]) for i in range(3) for k in range(2)
+    ]
     expected = -logsigmoid(torch.stack(together)).mean() - logsigmoid(-torch.stack(apart)).mean()
     assert loss is not None
     assert_close(loss, 0.5 * expected)
 
 
 def test_the_auxiliary_loss_teaches_the_network_and_the_entities() -> None:
-    model, entities, negatives = rae(2, relatedness_loss=1), torch.tensor([[0, 1], [2, 3]]), torch.tensor([[2], [0]])
+    model, entities, negatives = (
+        rae(2, relatedness_loss=1),
+        torch.tensor([[0, 1], [2, 3]]),
+        torch.tensor([[2], [0]]),
+    )
     before = model.relatedness(entities[:, :1], entities[:, 1:]).detach()
     for _ in range(50):
         loss = model.auxiliary_loss(torch.tensor([0, 1]), entities, negatives)

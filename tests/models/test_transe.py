@@ -11,7 +11,9 @@ from getd.models.transe import TransE, TransESettings
 
 
 def make(**settings: object) -> TransE:
-    return TransE(9, 2, (2,), TransESettings(entity_dim=5, **settings), torch.Generator().manual_seed(0)).double()
+    return TransE(
+        9, 2, (2,), TransESettings(entity_dim=5, **settings), torch.Generator().manual_seed(0)
+    ).double()
 
 
 @pytest.mark.parametrize("p", [1, 2])
@@ -23,7 +25,11 @@ def test_facts_of_an_entity_with_itself_have_one_score(p: int) -> None:
 
 
 def test_entities_of_unit_length_ignore_how_long_their_vectors_are() -> None:
-    model, relation, entities = make(unit_entities=True), torch.tensor([0, 1]), torch.tensor([[3, 5], [4, 1]])
+    model, relation, entities = (
+        make(unit_entities=True),
+        torch.tensor([0, 1]),
+        torch.tensor([[3, 5], [4, 1]]),
+    )
     before = model.score_candidates(relation, entities, 1)
     with torch.no_grad():
         model.entity.weight *= torch.arange(1, 10).unsqueeze(1)

@@ -27,11 +27,16 @@ def main() -> int:
 
     tests = read_map()
     if tests is None:
-        print("no map of tests (--map makes one): only tests beside the code are tried", file=sys.stderr)
+        print(
+            "no map of tests (--map makes one): only tests beside the code are tried",
+            file=sys.stderr,
+        )
     laboratory = Laboratory(tests, killers(), options.seconds)
     parts, left = {}, 0
     for title, mutations in groups.items():
-        chosen = [mutation for mutation in mutations if not options.only or mutation.id in options.only]
+        chosen = [
+            mutation for mutation in mutations if not options.only or mutation.id in options.only
+        ]
         results = laboratory.results(chosen, options.jobs, _tell)
         left += sum(result.verdict in ("survived", "lost") for result in results)
         parts[title.split()[0].strip(":")] = section(title, results)
@@ -47,9 +52,13 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--drawn", type=int, metavar="N", help="so many drawn at random")
     parser.add_argument("--seed", type=int, default=16, help="of the draw (default: %(default)s)")
     parser.add_argument("--jobs", type=int, default=1, help="how many are tried side by side")
-    parser.add_argument("--seconds", type=float, default=150, help="of tests that are tried at most for each")
+    parser.add_argument(
+        "--seconds", type=float, default=150, help="of tests that are tried at most for each"
+    )
     parser.add_argument("--only", nargs="+", metavar="ID", help="these alone; nothing is written")
-    parser.add_argument("--map", action="store_true", help="run the suite once to see which test runs which line")
+    parser.add_argument(
+        "--map", action="store_true", help="run the suite once to see which test runs which line"
+    )
     return parser.parse_args()
 
 

@@ -39,7 +39,11 @@ ARITHMETIC: dict[type[ast.operator], str] = {
     ast.Pow: "*",
     ast.BitAnd: "|",
 }
-SKIPPED = (ast.Raise, ast.Assert, ast.JoinedStr)  # what is told to users, and what type checkers need
+SKIPPED = (
+    ast.Raise,
+    ast.Assert,
+    ast.JoinedStr,
+)  # what is told to users, and what type checkers need
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,9 @@ def draw(sources: dict[Path, str], number: int, seed: int) -> list[Drawn]:
     for place, kind in enumerate(KINDS):
         share = number // len(KINDS) + (place < number % len(KINDS))
         of_kind = {mutation.id: mutation for mutation in every if mutation.kind == kind}
-        chosen += sorted(of_kind.values(), key=lambda mutation: _digest(f"{seed} {mutation.id}"))[:share]
+        chosen += sorted(of_kind.values(), key=lambda mutation: _digest(f"{seed} {mutation.id}"))[
+            :share
+        ]
     return chosen
 
 
@@ -81,7 +87,15 @@ def candidates(path: Path, source: str) -> Iterator[Drawn]:
         said = f"{function} {kind} {_plain(was)} {_plain(becomes)}"
         seen[said] = seen.get(said, 0) + 1
         name = _digest(f"{said} {seen[said]}")[:8]
-        yield Drawn(name, kind, function, _plain(was), _plain(becomes), Edit(path, start, stop, text), (first, last))
+        yield Drawn(
+            name,
+            kind,
+            function,
+            _plain(was),
+            _plain(becomes),
+            Edit(path, start, stop, text),
+            (first, last),
+        )
 
 
 class _Finder(ast.NodeVisitor):
@@ -119,7 +133,9 @@ class _Finder(ast.NodeVisitor):
                     self.visit(child)
         self._statement = outer
 
-    def _note(self, kind: str, first: ast.expr | ast.stmt, last: ast.expr | ast.stmt, text: str) -> None:
+    def _note(
+        self, kind: str, first: ast.expr | ast.stmt, last: ast.expr | ast.stmt, text: str
+    ) -> None:
         start, stop = self._span(first)[0], self._span(last)[1]
         self._add(kind, start, stop, text)
 
@@ -130,7 +146,9 @@ class _Finder(ast.NodeVisitor):
     def _span(self, node: ast.expr | ast.stmt | ast.keyword) -> tuple[int, int]:
         assert node.end_lineno is not None
         assert node.end_col_offset is not None
-        return self.offset(node.lineno, node.col_offset), self.offset(node.end_lineno, node.end_col_offset)
+        return self.offset(node.lineno, node.col_offset), self.offset(
+            node.end_lineno, node.end_col_offset
+        )
 
     def _text(self, node: ast.expr | ast.stmt) -> str:
         start, stop = self._span(node)
@@ -188,7 +206,9 @@ class _Finder(ast.NodeVisitor):
             swapped = not isinstance(first, ast.Starred) and not isinstance(second, ast.Starred)
             if swapped and self._text(first) != self._text(second):
                 middle = self._source[self._span(first)[1] : self._span(second)[0]]
-                self._note("argument", first, second, self._text(second) + middle + self._text(first))
+                self._note(
+                    "argument", first, second, self._text(second) + middle + self._text(first)
+                )
 
     def _in_Expr(self, node: ast.Expr) -> None:
         if isinstance(node.value, ast.Call):
@@ -237,14 +257,20 @@ _SYMBOLS: dict[type[ast.AST], str] = {
 
 
 def _is_text(node: ast.expr) -> bool:
-    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+    return isinstance(node, ast.JoinedStr) or (
+        isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
 
 
 def _is_annotation_only(node: ast.AST) -> bool:
     """What is said to tools alone: ``__all__``, type aliases, annotations without a value."""
     if isinstance(node, ast.AnnAssign):
         return node.value is None
-    if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
+    if (
+        not isinstance(node, ast.Assign)
+        or len(node.targets) != 1
+        or not isinstance(node.targets[0], ast.Name)
+    ):
         return False
     is_alias = isinstance(node.value, ast.Subscript) and node.targets[0].id.istitle()
     return node.targets[0].id == "__all__" or is_alias

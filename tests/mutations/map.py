@@ -22,7 +22,11 @@ from tests.mutations.slot import Slot, slot
 CACHE = Path(__file__).parent / ".cache"  # ignored by git
 MODULE = "<module>"
 ELSEWHERE = [  # tests whose work is done by other processes: what runs there is not recorded
-    *("--ignore=tests/test_docs.py", "--ignore=tests/test_benchmarks.py", "--ignore=tests/serving/test_page.py"),
+    *(
+        "--ignore=tests/test_docs.py",
+        "--ignore=tests/test_benchmarks.py",
+        "--ignore=tests/serving/test_page.py",
+    ),
     *("-k", "not kill and not interrupt_leaves and not two_processes and not many_may_begin"),
 ]
 
@@ -43,8 +47,12 @@ class TestMap:
     __test__ = False
 
     def __init__(self, stored: Mapping[str, Any]) -> None:
-        self.seconds: list[tuple[str, float]] = [(name, seconds) for name, seconds in stored["tests"]]
-        self._by_digest: dict[str, dict[str, int]] = stored["functions"]  # line within it -> bits of tests
+        self.seconds: list[tuple[str, float]] = [
+            (name, seconds) for name, seconds in stored["tests"]
+        ]
+        self._by_digest: dict[str, dict[str, int]] = stored[
+            "functions"
+        ]  # line within it -> bits of tests
         self._by_name: dict[str, int] = {}
         self._by_file: dict[str, int] = {}
         for file, name, digest in stored["names"]:
@@ -76,7 +84,9 @@ def functions(source: str) -> list[Function]:
             if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 name = f"{prefix}{child.name}"
                 if not isinstance(child, ast.ClassDef):
-                    first = min([child.lineno, *(decorator.lineno for decorator in child.decorator_list)])
+                    first = min(
+                        [child.lineno, *(decorator.lineno for decorator in child.decorator_list)]
+                    )
                     last = child.end_lineno or first
                     text = "\n".join(line.strip() for line in lines[first - 1 : last])
                     found.append(Function(name, first, last, _digest(text)))
@@ -113,7 +123,9 @@ def _record(copy: Slot, arguments: list[str]) -> dict[str, Any]:
     target = copy.root / "record.json"
     os.environ[record.FILE] = str(target)
     try:
-        output = copy.run_apart(["--maxfail=100000", "-p", "tests.mutations.record", *ELSEWHERE, *arguments])
+        output = copy.run_apart(
+            ["--maxfail=100000", "-p", "tests.mutations.record", *ELSEWHERE, *arguments]
+        )
     finally:
         del os.environ[record.FILE]
     (CACHE / "map.log").write_text(output)
@@ -143,7 +155,11 @@ def _stored(recorded: Mapping[str, Any], package: Path) -> dict[str, Any]:
             offsets = by_digest.setdefault(piece.digest, {})
             offset = str(int(line) - piece.first)
             offsets[offset] = offsets.get(offset, 0) | bits
-        names += [(Path(path).name, piece.name, piece.digest) for piece in pieces if piece.digest in by_digest]
+        names += [
+            (Path(path).name, piece.name, piece.digest)
+            for piece in pieces
+            if piece.digest in by_digest
+        ]
     return {
         "tests": [(name, test["seconds"]) for name, test in tests.items()],
         "functions": by_digest,
@@ -151,7 +167,9 @@ def _stored(recorded: Mapping[str, Any], package: Path) -> dict[str, Any]:
     }
 
 
-def _bits(context: str, number: Mapping[str, int], users: Mapping[str, int], tests: Mapping[str, Any]) -> int:
+def _bits(
+    context: str, number: Mapping[str, int], users: Mapping[str, int], tests: Mapping[str, Any]
+) -> int:
     """The tests that a context stands for: one, or all that use a fixture and stand where it is known."""
     if not context.startswith("fixture "):
         return 1 << number[context] if context in number else 0

@@ -68,7 +68,10 @@ class Recorder:
         lines: dict[str, dict[str, list[str]]] = {}
         for path in sorted(data.measured_files()):
             found = data.contexts_by_lineno(path)
-            lines[path] = {str(line): [context for context in contexts if context] for line, contexts in found.items()}
+            lines[path] = {
+                str(line): [context for context in contexts if context]
+                for line, contexts in found.items()
+            }
         Path(os.environ[FILE]).write_text(json.dumps({"tests": self.tests, "lines": lines}))
 
 

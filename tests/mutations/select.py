@@ -19,4 +19,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     def of(item: pytest.Item) -> int | None:
         return place.get(item.nodeid, place.get(item.nodeid.split("[")[0]))
 
-    items[:] = sorted((item for item in items if of(item) is not None), key=lambda item: of(item) or 0)
+    items[:] = sorted(
+        (item for item in items if of(item) is not None), key=lambda item: of(item) or 0
+    )

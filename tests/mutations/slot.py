@@ -50,7 +50,9 @@ class Outcome:
     @property
     def failed(self) -> list[str]:
         """The tests that failed."""
-        lines = [line for line in self.output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+        lines = [
+            line for line in self.output.splitlines() if line.startswith(("FAILED ", "ERROR "))
+        ]
         return [line.split(" ", 1)[1].split(" - ")[0].strip() for line in lines]
 
 
@@ -60,19 +62,25 @@ class Slot:
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    def run(self, edit: Edit | None, arguments: Sequence[str], seconds: float, **environment: str) -> Outcome:
+    def run(
+        self, edit: Edit | None, arguments: Sequence[str], seconds: float, **environment: str
+    ) -> Outcome:
         """Run pytest with an edit in place; what takes longer than that hangs."""
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(IMPORTED)
         os.environ["OMP_NUM_THREADS"] = "1"
         output = self.root / "output.txt"
         with self._edited(edit):
-            process = context.Process(target=_pytest, args=(self.root, [*QUIET, *arguments], output, environment))
+            process = context.Process(
+                target=_pytest, args=(self.root, [*QUIET, *arguments], output, environment)
+            )
             process.start()
             process.join(seconds)
             hangs = process.is_alive()
             _end(process)
-        return Outcome(HANGS if hangs else process.exitcode or 0, output.read_text(errors="replace"))
+        return Outcome(
+            HANGS if hangs else process.exitcode or 0, output.read_text(errors="replace")
+        )
 
     def run_apart(self, arguments: Sequence[str]) -> str:
         """Run pytest in an interpreter that has imported nothing yet; what it says."""
@@ -116,7 +124,9 @@ def slot() -> Iterator[Slot]:
         root = Path(folder)
         for path in ROOT.iterdir():
             if path.name in COPIED:
-                shutil.copytree(path, root / path.name, ignore=shutil.ignore_patterns("__pycache__", ".cache"))
+                shutil.copytree(
+                    path, root / path.name, ignore=shutil.ignore_patterns("__pycache__", ".cache")
+                )
             elif path.name != ".git":
                 (root / path.name).symlink_to(path)
         yield Slot(root)

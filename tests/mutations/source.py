@@ -12,7 +12,14 @@ from difflib import SequenceMatcher
 from functools import cache
 from pathlib import Path
 
-LAYOUT = {tokenize.NEWLINE, tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.COMMENT, tokenize.ENDMARKER}
+LAYOUT = {
+    tokenize.NEWLINE,
+    tokenize.NL,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.COMMENT,
+    tokenize.ENDMARKER,
+}
 CLOSING = {")", "]", "}"}
 WILDCARD = "WILDCARD_"  # what ``$name`` is while it is tokenised
 
@@ -79,7 +86,9 @@ def fragment_tokens(fragment: str) -> list[str]:
     try:
         return [token.text for token in tokens(text)]
     except tokenize.TokenError as error:
-        raise MutationError(f"expected code whose brackets are closed, found {fragment!r} ({error.args[0]})") from None
+        raise MutationError(
+            f"expected code whose brackets are closed, found {fragment!r} ({error.args[0]})"
+        ) from None
 
 
 def find(fragment: str, sources: dict[Path, str]) -> tuple[Path, list[Token], dict[str, str]]:
@@ -89,13 +98,19 @@ def find(fragment: str, sources: dict[Path, str]) -> tuple[Path, list[Token], di
     """
     wanted = fragment_tokens(fragment)
     matches = [
-        (path, match, names) for path, source in sources.items() for match, names in _matches(wanted, cached(source))
+        (path, match, names)
+        for path, source in sources.items()
+        for match, names in _matches(wanted, cached(source))
     ]
     if len(matches) == 1:
         return matches[0]
     if matches:
-        places = ", ".join(f"{path.name}:{_line(sources[path], match[0].start)}" for path, match, _ in matches)
-        raise MutationError(f"expected one place that says\n    {fragment}\nfound {len(matches)}: {places}")
+        places = ", ".join(
+            f"{path.name}:{_line(sources[path], match[0].start)}" for path, match, _ in matches
+        )
+        raise MutationError(
+            f"expected one place that says\n    {fragment}\nfound {len(matches)}: {places}"
+        )
     raise MutationError(
         f"expected one place that says\n    {fragment}\nfound none; nearest: {_nearest(wanted, sources)}"
     )
@@ -108,7 +123,11 @@ def edit(fragment: str, becomes: str, sources: dict[Path, str], beside: str = ""
     """
     if beside:
         wanted = fragment_tokens(beside)
-        sources = {path: source for path, source in sources.items() if next(_matches(wanted, cached(source)), None)}
+        sources = {
+            path: source
+            for path, source in sources.items()
+            if next(_matches(wanted, cached(source)), None)
+        }
     path, match, names = find(fragment, sources)
     for name, value in names.items():
         becomes = re.sub(rf"\${name}\b", value, becomes)
@@ -116,7 +135,9 @@ def edit(fragment: str, becomes: str, sources: dict[Path, str], beside: str = ""
     source = sources[path]
     line = source[source.rfind("\n", 0, match[0].start) + 1 : match[0].start]
     indent = " " * (len(line) - len(line.lstrip()))
-    return Edit(path, match[0].start, match[-1].stop, becomes.strip("\n").replace("\n", f"\n{indent}"))
+    return Edit(
+        path, match[0].start, match[-1].stop, becomes.strip("\n").replace("\n", f"\n{indent}")
+    )
 
 
 def read_sources(package: Path) -> dict[Path, str]:
@@ -132,12 +153,19 @@ def cached(source: str) -> tuple[Token, ...]:
 
 def _plain(text: str) -> str:
     """A string with the quotes that most have."""
-    if len(text) > 1 and text[0] == text[-1] == "'" and '"' not in text and not text.startswith("'''"):
+    if (
+        len(text) > 1
+        and text[0] == text[-1] == "'"
+        and '"' not in text
+        and not text.startswith("'''")
+    ):
         return f'"{text[1:-1]}"'
     return text
 
 
-def _matches(wanted: Sequence[str], code: Sequence[Token]) -> Iterator[tuple[list[Token], dict[str, str]]]:
+def _matches(
+    wanted: Sequence[str], code: Sequence[Token]
+) -> Iterator[tuple[list[Token], dict[str, str]]]:
     for start in range(len(code) - len(wanted) + 1):
         names = _same(wanted, code, start)
         if names is not None:
@@ -169,6 +197,10 @@ def _nearest(wanted: Sequence[str], sources: dict[Path, str]) -> str:
     for path, source in sources.items():
         for number, line in enumerate(source.splitlines(), 1):
             matcher.set_seq1(re.findall(r"\w+|[^\w\s]", line))
-            if matcher.real_quick_ratio() > best and matcher.quick_ratio() > best and matcher.ratio() > best:
+            if (
+                matcher.real_quick_ratio() > best
+                and matcher.quick_ratio() > best
+                and matcher.ratio() > best
+            ):
                 best, where = matcher.ratio(), f"{path.name}:{number}: {line.strip()}"
     return where

@@ -24,7 +24,16 @@ def section(title: str, results: Sequence[Result]) -> str:
     told = ", ".join(f"{number} {verdict}" for verdict, number in counts.most_common())
     rows = [_row(result) for result in results]
     return "\n".join(
-        [f"## {title}", "", f"{told}.", "", "| id | where | change | result |", "|---|---|---|---|", *rows, ""]
+        [
+            f"## {title}",
+            "",
+            f"{told}.",
+            "",
+            "| id | where | change | result |",
+            "|---|---|---|---|",
+            *rows,
+            "",
+        ]
     )
 
 
@@ -37,14 +46,19 @@ def write(parts: dict[str, str], path: Path = RESULTS) -> None:
     )
     kept |= parts
     order = sorted(kept, key=["Listed", "Drawn"].index)
-    path.write_text("\n".join([INTRODUCTION, *(kept[name].strip("\n") + "\n" for name in order)]), encoding="utf-8")
+    path.write_text(
+        "\n".join([INTRODUCTION, *(kept[name].strip("\n") + "\n" for name in order)]),
+        encoding="utf-8",
+    )
 
 
 def killers(path: Path = RESULTS) -> dict[str, str]:
     """The test that noticed each mutation the last time."""
     if not path.exists():
         return {}
-    rows = re.findall(r"^\| (\S+) \|.*\| killed by `(.+?)` \|$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    rows = re.findall(
+        r"^\| (\S+) \|.*\| killed by `(.+?)` \|$", path.read_text(encoding="utf-8"), re.MULTILINE
+    )
     return {name: test.replace("\\|", "|") for name, test in rows}
 
 

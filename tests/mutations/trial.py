@@ -97,7 +97,10 @@ class Laboratory:
         self._red: set[str] = set()  # tests that fail without any change
 
     def results(
-        self, mutations: Sequence[Mutation], jobs: int, tell: Callable[[Result], None] = lambda result: None
+        self,
+        mutations: Sequence[Mutation],
+        jobs: int,
+        tell: Callable[[Result], None] = lambda result: None,
     ) -> list[Result]:
         """The result of each, in order; ``tell`` is called as they come."""
         slots: SimpleQueue[Slot] = SimpleQueue()
@@ -190,7 +193,12 @@ class Laboratory:
 
 
 def _run(
-    copy: Slot, change: Edit | None, tests: Sequence[str], seconds: float, without: set[str], *options: str
+    copy: Slot,
+    change: Edit | None,
+    tests: Sequence[str],
+    seconds: float,
+    without: set[str],
+    *options: str,
 ) -> Outcome:
     names = copy.root / "tests.txt"
     names.write_text("\n".join(tests), encoding="utf-8")
@@ -204,10 +212,17 @@ def neighbours(path: Path, source: str) -> list[list[str]]:
     """Where nothing is recorded: the files of tests that import the code, then those that stand where it stands."""
     parts = path.relative_to(PACKAGE).with_suffix("").parts
     module = ".".join(["getd", *parts])
-    files = {each: each.read_text(encoding="utf-8") for each in sorted((ROOT / "tests").rglob("test_*.py"))}
+    files = {
+        each: each.read_text(encoding="utf-8")
+        for each in sorted((ROOT / "tests").rglob("test_*.py"))
+    }
     direct = [each for each, text in files.items() if re.search(rf"\b{re.escape(module)}\b", text)]
     beside = (ROOT / "tests" / parts[0], ROOT / "tests" / f"test_{parts[0]}.py")
-    others = [each for each in files if each not in direct and (each in beside or each.parent == beside[0])]
+    others = [
+        each
+        for each in files
+        if each not in direct and (each in beside or each.parent == beside[0])
+    ]
     stages = [[path, *direct] if ">>>" in source else direct, others]
     return [[str(each.relative_to(ROOT)) for each in stage] for stage in stages if stage]
 
@@ -220,11 +235,15 @@ def _where(path: Path, function: str) -> str:
 def _shown(was: str, becomes: str) -> str:
     """Two statements, without most of what they share."""
     start = next((i for i, (a, b) in enumerate(zip(was, becomes, strict=False)) if a != b), 0)
-    stop = next((i for i, (a, b) in enumerate(zip(was[::-1], becomes[::-1], strict=False)) if a != b), 0)
+    stop = next(
+        (i for i, (a, b) in enumerate(zip(was[::-1], becomes[::-1], strict=False)) if a != b), 0
+    )
     stop = min(stop, len(was) - start, len(becomes) - start)
     first, last = max(start - 30, 0), max(stop - 30, 0)
     ends = ["…" if first else "", "…" if last else ""]
-    return " → ".join(f"`{ends[0]}{text[first : len(text) - last]}{ends[1]}`" for text in (was, becomes))
+    return " → ".join(
+        f"`{ends[0]}{text[first : len(text) - last]}{ends[1]}`" for text in (was, becomes)
+    )
 
 
 def _one_line(text: str) -> str:

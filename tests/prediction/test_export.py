@@ -48,12 +48,16 @@ def test_vectors_come_with_their_names(tmp_path: Path) -> None:
         ("rae", {}, {"entity": 9, "relation": 2, "normal": 2, "share": 2}),
     ],
 )
-def test_every_table_is_there(model: str, settings: dict[str, object], wanted: dict[str, int], tmp_path: Path) -> None:
+def test_every_table_is_there(
+    model: str, settings: dict[str, object], wanted: dict[str, int], tmp_path: Path
+) -> None:
     found = vectors(train(tmp_path, model, **settings))
     assert {name: len(labels) for name, (labels, _) in found.items()} == wanted
     assert all(len(labels) == len(table) for labels, table in found.values())
     if model == "getd":
-        assert found["relation"][0] == [f"{label} at {position}" for position in range(3) for label in "rs"]
+        assert found["relation"][0] == [
+            f"{label} at {position}" for position in range(3) for label in "rs"
+        ]
 
 
 def test_what_is_no_export_is_not_replaced(tmp_path: Path) -> None:
@@ -62,7 +66,11 @@ def test_what_is_no_export_is_not_replaced(tmp_path: Path) -> None:
         export(run, tmp_path / "run", "npz", overwrite=True)
     export(run, tmp_path / "tables", "npz")
     export(run, tmp_path / "tables", "parquet", overwrite=True)
-    assert sorted(path.suffix for path in (tmp_path / "tables").iterdir()) == [".json", ".parquet", ".parquet"]
+    assert sorted(path.suffix for path in (tmp_path / "tables").iterdir()) == [
+        ".json",
+        ".parquet",
+        ".parquet",
+    ]
     (tmp_path / "tables" / "mine.parquet").touch()
     with pytest.raises(RunError, match="is no export"):
         export(run, tmp_path / "tables", "npz", overwrite=True)
@@ -71,7 +79,8 @@ def test_what_is_no_export_is_not_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "model", ["getd", *(pytest.param(name, marks=pytest.mark.slow) for name in ("n-tucker", "n-cp"))]
+    "model",
+    ["getd", *(pytest.param(name, marks=pytest.mark.slow) for name in ("n-tucker", "n-cp"))],
 )
 def test_graphs_score_as_the_model_does(model: str, tmp_path: Path) -> None:
     onnxruntime = pytest.importorskip("onnxruntime", reason="getd[onnx] is not installed")
@@ -82,10 +91,14 @@ def test_graphs_score_as_the_model_does(model: str, tmp_path: Path) -> None:
     for arity, facts in run.kb.split("train").items():
         given = {"relation": facts.relation, "entities": facts.entities}
         for position in range(arity):
-            session = onnxruntime.InferenceSession(tmp_path / "graphs" / f"arity-{arity}-position-{position}.onnx")
+            session = onnxruntime.InferenceSession(
+                tmp_path / "graphs" / f"arity-{arity}-position-{position}.onnx"
+            )
             (found,) = session.run(["scores"], given)
             with torch.no_grad():
-                wanted = run.model.score_candidates(*map(torch.tensor, given.values()), position).numpy()
+                wanted = run.model.score_candidates(
+                    *map(torch.tensor, given.values()), position
+                ).numpy()
             assert np.abs(found - wanted).max() <= 1e-5
 
 

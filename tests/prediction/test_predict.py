@@ -38,7 +38,10 @@ def test_what_predict_ranks_is_what_evaluate_ranks(run: Run) -> None:
                 answers = run.predict(relation, entities, top=run.kb.n_entities, include_known=True)
                 rivals = [a for a in answers if not a.known or a.name == right]
                 score = next(a.score for a in rivals if a.name == right)
-                above, level = sum(a.score > score for a in rivals), sum(a.score == score for a in rivals) - 1
+                above, level = (
+                    sum(a.score > score for a in rivals),
+                    sum(a.score == score for a in rivals) - 1,
+                )
                 assert 1 + above + level / 2 == ranks[row, position]
 
 
@@ -55,9 +58,13 @@ def test_relations_are_ranked_as_evaluate_ranks_them(run: Run) -> None:
         }  # relations of another arity are no answers
         scores = run.model.score_relations(torch.tensor(run.kb.entities.ids(fact[1:]))[None])[0]
         right = run.kb.relations.id(fact[0])
-        rivals = [r for r in range(run.kb.n_relations) if r != right]  # evaluation ranks among all relations
+        rivals = [
+            r for r in range(run.kb.n_relations) if r != right
+        ]  # evaluation ranks among all relations
         assert 1 + sum(bool(scores[r] > scores[right]) for r in rivals) == rank
-        assert next(a.score for a in answers if a.name == fact[0]) == pytest.approx(scores[right].item())
+        assert next(a.score for a in answers if a.name == fact[0]) == pytest.approx(
+            scores[right].item()
+        )
 
 
 def test_known_answers_are_left_out_or_marked(run: Run) -> None:
@@ -69,11 +76,15 @@ def test_known_answers_are_left_out_or_marked(run: Run) -> None:
     assert [answer.known for answer in marked if answer.name == right] == [True]
     assert len(marked) == run.kb.n_entities
     assert sum(answer.probability for answer in marked) == pytest.approx(1)
-    assert [answer.score for answer in marked] == sorted((answer.score for answer in marked), reverse=True)
+    assert [answer.score for answer in marked] == sorted(
+        (answer.score for answer in marked), reverse=True
+    )
 
 
 def test_questions_by_role_are_questions_by_position(run: Run) -> None:
-    by_role = run.predict("transfer", {"season": "2016-17", "to": "?", "player": "Ada Hale", "from": "Oxbow United"})
+    by_role = run.predict(
+        "transfer", {"season": "2016-17", "to": "?", "player": "Ada Hale", "from": "Oxbow United"}
+    )
     by_position = run.predict("transfer", ["Ada Hale", "Oxbow United", "?", "2016-17"])
     assert by_role == by_position
 
@@ -85,9 +96,17 @@ def test_questions_by_role_are_questions_by_position(run: Run) -> None:
         ("transfer", ["?", "a"], "relation 'transfer' has 4 entities, found 2"),
         ("born in", ["Ada Hal", "?"], "unknown entity 'Ada Hal'; did you mean 'Ada Hale'?"),
         ("award", ["?"] * 4, "expected 3 '?' at most in a question, found 4 in award ? ? ? ?"),
-        ("born in", ["Ada Hale", "Oxbow"], "expected a '?' in a question, found none in born in Ada Hale Oxbow"),
+        (
+            "born in",
+            ["Ada Hale", "Oxbow"],
+            "expected a '?' in a question, found none in born in Ada Hale Oxbow",
+        ),
         ("?", ["Oxbow"], "expected 2 or 3 or 4 entities, as relations have here, found 1"),
-        ("?", ["?", "Oxbow"], "expected '?' for the relation or for entities, found both in ? ? Oxbow"),
+        (
+            "?",
+            ["?", "Oxbow"],
+            "expected '?' for the relation or for entities, found both in ? ? Oxbow",
+        ),
         (
             "born in",
             {"playr": "?", "city": "Oxbow"},
@@ -96,7 +115,9 @@ def test_questions_by_role_are_questions_by_position(run: Run) -> None:
         ("bornin", {"player": "?"}, "unknown relation 'bornin'; did you mean 'born in'?"),
     ],
 )
-def test_questions_that_cannot_be_understood(run: Run, relation: str, entities: list[str], message: str) -> None:
+def test_questions_that_cannot_be_understood(
+    run: Run, relation: str, entities: list[str], message: str
+) -> None:
     with pytest.raises(FactError) as caught:
         run.predict(relation, entities)
     assert str(caught.value) == message
@@ -104,7 +125,9 @@ def test_questions_that_cannot_be_understood(run: Run, relation: str, entities: 
 
 def test_a_name_of_several_relations_is_told_apart_by_arity_or_asked_for() -> None:
     kb = KnowledgeBase.from_facts({"train": [("r", "a", "b"), ("r", "a", "b", "c")]})
-    assert parse_question(kb, "r", ["a", "?"]).fact.relation.tolist() == [kb.relations.id("r(e1, e2)")]
+    assert parse_question(kb, "r", ["a", "?"]).fact.relation.tolist() == [
+        kb.relations.id("r(e1, e2)")
+    ]
     assert parse_question(kb, "r(e1, e2, e3)", ["a", "?", "c"]).position == 1
     assert parse_question(kb, "?", ["a", "b", "c"]).position is None
     with pytest.raises(FactError, match=r"^relation 'r' has 2 or 3 entities, found 4$"):
@@ -113,7 +136,9 @@ def test_a_name_of_several_relations_is_told_apart_by_arity_or_asked_for() -> No
 
 def test_questions_from_a_file(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "questions.txt"
-    path.write_text("born in\tAda Hale\t?\ntransfer\tAda Hale\t?\tOxbow United\t2016-17\n?\tAda Hale\tOxbow\n")
+    path.write_text(
+        "born in\tAda Hale\t?\ntransfer\tAda Hale\t?\tOxbow United\t2016-17\n?\tAda Hale\tOxbow\n"
+    )
     assert [question.position for question in read_questions(path, run.kb)] == [1, 1, None]
     path.write_text("born in\tAda Hal\t?\nborn in\tAda Hale\tOxbow\n")
     with pytest.raises(FactFileError) as caught:
@@ -133,8 +158,21 @@ def test_a_run_reads_back_what_was_written(run: Run) -> None:
             n: facts.rows().tolist() for n, facts in blocks.items()
         }
     files = {path.name for path in run.path.iterdir()}
-    assert files >= {"config.toml", "model.json", "weights.safetensors", "entities.txt", "relations.txt", "roles.json"}
-    assert files >= {"facts.parquet", "history.jsonl", "report.json", "environment.json", "checkpoint"}
+    assert files >= {
+        "config.toml",
+        "model.json",
+        "weights.safetensors",
+        "entities.txt",
+        "relations.txt",
+        "roles.json",
+    }
+    assert files >= {
+        "facts.parquet",
+        "history.jsonl",
+        "report.json",
+        "environment.json",
+        "checkpoint",
+    }
 
 
 def test_a_history_with_a_torn_last_line_is_read(tmp_path: Path) -> None:
@@ -158,7 +196,9 @@ def test_a_folder_that_is_no_run_and_a_broken_run_are_told(run: Run, tmp_path: P
         if path.is_file():
             (copy / path.name).write_bytes(path.read_bytes())
     (copy / "weights.safetensors").write_bytes(b"\x08\0\0\0\0\0\0\0{}")
-    with pytest.raises(RunError, match=r"weights\.safetensors: expected weights, found a broken file"):
+    with pytest.raises(
+        RunError, match=r"weights\.safetensors: expected weights, found a broken file"
+    ):
         open_run(copy)
     (copy / "weights.safetensors").unlink()
     with pytest.raises(RunError) as caught:

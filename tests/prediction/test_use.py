@@ -44,11 +44,19 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 @pytest.mark.parametrize(  # 0: the beam, which need not find the best three of 729
-    ("asked", "all_below"), [(["?", "?", "e4"], 0), (["?", "e2", "?"], 0), (["?", "?", "e4"], 100), (["?"] * 3, 1000)]
+    ("asked", "all_below"),
+    [(["?", "?", "e4"], 0), (["?", "e2", "?"], 0), (["?", "?", "e4"], 100), (["?"] * 3, 1000)],
 )
-def test_several_holes_equal_exhaustive_search(small: Run, asked: list[str], all_below: int) -> None:
+def test_several_holes_equal_exhaustive_search(
+    small: Run, asked: list[str], all_below: int
+) -> None:
     curve = Confidence(slope=1.5, fit_slope=0.5, intercept=3.0)
-    small = Run(small.folder, small.kb, small.model, Calibration(temperature={"3": 0.8}, confidence={"3": curve}))
+    small = Run(
+        small.folder,
+        small.kb,
+        small.model,
+        Calibration(temperature={"3": 0.8}, confidence={"3": curve}),
+    )
     question = parse_question(small.kb, "s", asked)
     every = []
     for names in product(small.kb.entities, repeat=len(question.open)):
@@ -56,13 +64,18 @@ def test_several_holes_equal_exhaustive_search(small: Run, asked: list[str], all
         for position, name in zip(question.open, names, strict=True):
             filled[position] = name
         every.append(filled)
-    facts = {tuple(filled): rating for filled, rating in zip(every, _rate(small, "s", every), strict=True)}
+    facts = {
+        tuple(filled): rating
+        for filled, rating in zip(every, _rate(small, "s", every), strict=True)
+    }
     best = sorted((r.confidence or 0 for r in facts.values() if not r.known), reverse=True)[:5]
     answers = answer_jointly(small.answerer, question, top=5, all_below=all_below)
     assert [answer.confidence for answer in answers] == pytest.approx(best, abs=1e-6)
     assert len({answer.confidence for answer in answers}) > 1
     plain = Run(small.folder, small.kb, small.model).answerer  # not calibrated
-    scores = [answer.score for answer in answer_jointly(plain, question, top=5, all_below=all_below)]
+    scores = [
+        answer.score for answer in answer_jointly(plain, question, top=5, all_below=all_below)
+    ]
     assert scores == sorted(scores, reverse=True)
     assert all(answer.probability is None and not answer.known for answer in answers)
 
@@ -80,7 +93,12 @@ def test_known_facts_are_no_answers_of_several_holes_unless_asked_for(small: Run
 
 
 def _every_fact(kb: KnowledgeBase) -> list[tuple[str, ...]]:
-    return [fact for blocks in kb.splits.values() for block in blocks.values() for fact in kb.decode(block)]
+    return [
+        fact
+        for blocks in kb.splits.values()
+        for block in blocks.values()
+        for fact in kb.decode(block)
+    ]
 
 
 def test_a_fact_is_no_reason_for_itself(small: Run) -> None:
@@ -93,7 +111,9 @@ def test_a_fact_is_no_reason_for_itself(small: Run) -> None:
 
 
 @pytest.mark.parametrize("temperature", [0.5, 2.0])
-def test_probabilities_are_a_softmax_of_scores_over_the_temperature(small: Run, temperature: float) -> None:
+def test_probabilities_are_a_softmax_of_scores_over_the_temperature(
+    small: Run, temperature: float
+) -> None:
     run = Run(small.folder, small.kb, small.model, Calibration(temperature={"3": temperature}))
     for include_known in (False, True):
         answers = run.predict("s", ["e1", "?", "e4"], top=9, include_known=include_known)
@@ -104,19 +124,37 @@ def test_probabilities_are_a_softmax_of_scores_over_the_temperature(small: Run, 
 
 
 @pytest.mark.parametrize("include_known", [False, True])
-def test_the_confidence_of_an_answer_is_that_of_the_fact_it_makes(small: Run, include_known: bool) -> None:
+def test_the_confidence_of_an_answer_is_that_of_the_fact_it_makes(
+    small: Run, include_known: bool
+) -> None:
     curve = Confidence(slope=1.5, fit_slope=0.5, intercept=3.0)
-    run = Run(small.folder, small.kb, small.model, Calibration(temperature={"3": 0.8}, confidence={"3": curve}))
+    run = Run(
+        small.folder,
+        small.kb,
+        small.model,
+        Calibration(temperature={"3": 0.8}, confidence={"3": curve}),
+    )
     answers = run.predict("s", ["e1", "?", "e4"], top=9, include_known=include_known)
     rated = _rate(run, "s", [["e1", answer.name, "e4"] for answer in answers])
-    assert [answer.confidence for answer in answers] == pytest.approx([r.confidence for r in rated], rel=1e-4)
+    assert [answer.confidence for answer in answers] == pytest.approx(
+        [r.confidence for r in rated], rel=1e-4
+    )
 
 
 @pytest.mark.parametrize(
     "name",
-    ["config.toml", "weights.safetensors", "entities.txt", "facts.parquet", "memory.json", "calibration.json"],
+    [
+        "config.toml",
+        "weights.safetensors",
+        "entities.txt",
+        "facts.parquet",
+        "memory.json",
+        "calibration.json",
+    ],
 )
-def test_a_run_that_was_changed_has_another_fingerprint(small: Run, name: str, tmp_path: Path) -> None:
+def test_a_run_that_was_changed_has_another_fingerprint(
+    small: Run, name: str, tmp_path: Path
+) -> None:
     shutil.copytree(small.path, tmp_path / "copy")
     copy = Run(RunFolder(tmp_path / "copy"), small.kb, small.model)
     before = copy.fingerprint()
@@ -127,7 +165,9 @@ def test_a_run_that_was_changed_has_another_fingerprint(small: Run, name: str, t
 
 
 def test_more_holes_find_no_less(demo_run: Run) -> None:
-    two, three = (demo_run.predict("plays for", ["?", "?", season], top=1)[0] for season in ("2016-17", "?"))
+    two, three = (
+        demo_run.predict("plays for", ["?", "?", season], top=1)[0] for season in ("2016-17", "?")
+    )
     assert (three.confidence or 0) >= (two.confidence or 1) - 1e-9
 
 
@@ -154,7 +194,12 @@ def test_the_demo_s_reasons_are_facts_of_its_rules(demo_run: Run) -> None:
 def test_replaced_entities_are_suspicious(tmp_path: Path) -> None:
     kb, rng = getd.load("demo"), np.random.default_rng(0)
     wrong, splits = set(), {split: [] for split in kb.splits}
-    every = {fact for blocks in kb.splits.values() for block in blocks.values() for fact in kb.decode(block)}
+    every = {
+        fact
+        for blocks in kb.splits.values()
+        for block in blocks.values()
+        for fact in kb.decode(block)
+    }
     for split, blocks in kb.splits.items():
         for block in blocks.values():
             splits[split] += kb.decode(block)
@@ -164,7 +209,10 @@ def test_replaced_entities_are_suspicious(tmp_path: Path) -> None:
         if tuple(fact) not in every:
             splits["train"][row] = tuple(fact)
             wrong.add(tuple(fact))
-    config = {"model": {"entity_dim": 16, "ring_ranks": 8}, "training": {"epochs": 8, "learning_rate": 0.02}}
+    config = {
+        "model": {"entity_dim": 16, "ring_ranks": 8},
+        "training": {"epochs": 8, "learning_rate": 0.02},
+    }
     run = getd.train(KnowledgeBase.from_facts(splits), out=tmp_path / "run", config=config)
     found = [rating.fact for rating in run.suspicious(2 * len(wrong))]
     names = {(label.split("(")[0], *entities) for label, *entities in found}
@@ -174,7 +222,9 @@ def test_replaced_entities_are_suspicious(tmp_path: Path) -> None:
 def test_missing_facts_are_written_in_every_form_and_gone_on_with(
     demo_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = CompletionRequest("demo", demo_run.kb.relations.id("plays for"), top=20, min_confidence=0.1)
+    asked = CompletionRequest(
+        "demo", demo_run.kb.relations.id("plays for"), top=20, min_confidence=0.1
+    )
     monkeypatch.setattr("getd.prediction.complete.AT_ONCE", 100)
     whole = tmp_path / "whole.tsv"
     number = complete(demo_run.answerer, asked, whole)
@@ -198,16 +248,22 @@ def test_missing_facts_are_written_in_every_form_and_gone_on_with(
     parquet = tmp_path / "facts.parquet"
     with pytest.raises(KeyboardInterrupt):
         complete(demo_run.answerer, asked, parquet, stop)
-    assert [path.name for path in tmp_path.iterdir() if path.suffix == ".partial"] == ["facts.parquet.partial"]
+    assert [path.name for path in tmp_path.iterdir() if path.suffix == ".partial"] == [
+        "facts.parquet.partial"
+    ]
     with pytest.raises(RunError, match="begun with another run or other settings"):
         complete(demo_run.answerer, CompletionRequest("demo", asked.relation, 5, 0.1), parquet)
     complete(demo_run.answerer, asked, parquet)
     frame = pl.read_parquet(parquet)
     assert frame.columns == ["relation", "player", "club", "season", "confidence", "plausibility"]
-    assert [list(row) for row in frame.select(frame.columns[:4]).iter_rows()] == [row[:4] for row in rows]
+    assert [list(row) for row in frame.select(frame.columns[:4]).iter_rows()] == [
+        row[:4] for row in rows
+    ]
     lines = tmp_path / "facts.jsonl"
     complete(demo_run.answerer, asked, lines)
-    assert [json.loads(line)["entities"] for line in lines.read_text().splitlines()] == [row[1:4] for row in rows]
+    assert [json.loads(line)["entities"] for line in lines.read_text().splitlines()] == [
+        row[1:4] for row in rows
+    ]
     assert not list(tmp_path.glob("*.partial"))
 
 
@@ -218,7 +274,9 @@ def test_a_run_s_calibration_is_opened_with_it(demo_run: Run) -> None:
     assert sum(answer.probability or 0 for answer in answers) == pytest.approx(1)
     assert all(answer.confidence is not None for answer in answers)
     (again.path / "calibration.json").write_text('{"temperature": {"4": -1}, "confidence": {}}')
-    with pytest.raises(RunError, match=r"calibration.json: expected a calibration, found another thing"):
+    with pytest.raises(
+        RunError, match=r"calibration.json: expected a calibration, found another thing"
+    ):
         open_run(again.path)
     demo_run.calibrate()
 
@@ -231,7 +289,9 @@ def test_a_role_that_stands_twice(tmp_path: Path) -> None:
     asked = {"subject": "p0", "object": "?", "with": ["p1", "p2"]}
     question = parse_question(kb, "member of", asked)
     assert question.text == ("member of", "p0", "?", "p1", "p2")
-    with pytest.raises(FactError, match=r"has the roles subject, object, with, with, found subject, object, with$"):
+    with pytest.raises(
+        FactError, match=r"has the roles subject, object, with, with, found subject, object, with$"
+    ):
         parse_question(kb, "member of", {**asked, "with": "p1"})
     _, blocks = read_facts(tmp_path / "facts.csv", kb)
     wanted = join(*kb.splits.values())[4]

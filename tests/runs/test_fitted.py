@@ -18,12 +18,17 @@ from getd.prediction.run import open_run
 from getd.runs.folder import RunFolder
 from tests.tiny import tiny_knowledge_base
 
-CONFIG = {"model": {"name": "n-cp", "entity_dim": 4}, "training": {"epochs": 1, "batch_size": 32, "threads": 1}}
+CONFIG = {
+    "model": {"name": "n-cp", "entity_dim": 4},
+    "training": {"epochs": 1, "batch_size": 32, "threads": 1},
+}
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    run = getd.train(tiny_knowledge_base(), out=tmp_path_factory.mktemp("fitted") / "run", config=CONFIG)
+    run = getd.train(
+        tiny_knowledge_base(), out=tmp_path_factory.mktemp("fitted") / "run", config=CONFIG
+    )
     run.remember()
     return run.path
 
@@ -46,7 +51,9 @@ def drop_fitted_to(run: Path) -> None:
         (run / name).write_text(json.dumps(value))
 
 
-def test_what_was_fitted_to_other_weights_is_not_used_and_said_so(run: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_was_fitted_to_other_weights_is_not_used_and_said_so(
+    run: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     assert open_run(run).notices == ()
     other_weights(run)
     opened = open_run(run)
@@ -80,8 +87,12 @@ def test_a_calibration_without_the_memory_is_not_that_with_it(run: Path) -> None
     assert len(open_run(run).notices) == 1
 
 
-@pytest.mark.parametrize(("method", "written"), [("remember", 0), ("remember", 1), ("calibrate", 0)])
-def test_a_full_disk_loses_nothing(run: Path, monkeypatch: pytest.MonkeyPatch, method: str, written: int) -> None:
+@pytest.mark.parametrize(
+    ("method", "written"), [("remember", 0), ("remember", 1), ("calibrate", 0)]
+)
+def test_a_full_disk_loses_nothing(
+    run: Path, monkeypatch: pytest.MonkeyPatch, method: str, written: int
+) -> None:
     drop_fitted_to(run)
     before = {path.name: path.read_bytes() for path in run.iterdir() if path.is_file()}
     fsync, left = os.fsync, written
@@ -101,7 +112,10 @@ def test_a_full_disk_loses_nothing(run: Path, monkeypatch: pytest.MonkeyPatch, m
 
 def test_a_run_that_was_extended_keeps_what_was_fitted(run: Path, tmp_path: Path) -> None:
     (tmp_path / "facts.tsv").write_text("plays for\tplayer 99\tclub 1\n")
-    assert main(["extend", str(run), str(tmp_path / "facts.tsv"), "--out", str(tmp_path / "larger")]) == 0
+    assert (
+        main(["extend", str(run), str(tmp_path / "facts.tsv"), "--out", str(tmp_path / "larger")])
+        == 0
+    )
     larger, opened = open_run(tmp_path / "larger"), open_run(run)
     assert larger.notices == ()
     assert larger.calibration == opened.calibration

@@ -51,7 +51,9 @@ def run(tmp_path: Path) -> Run:
 def held_elsewhere(folder: Path) -> Iterator[subprocess.Popen[str]]:
     """Another process owns the folder."""
     command = [sys.executable, "-c", HOLD, str(folder)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == "held\n"
@@ -71,7 +73,11 @@ def test_every_writer_is_refused_in_one_line_that_names_the_first_and_readers_ar
             r"\(python\) has been writing in it since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d; "
             r"wait until it is done, or choose another folder\n"
         )
-        for writing in ([*train, "--resume"], ["remember", str(run.path)], ["calibrate", str(run.path)]):
+        for writing in (
+            [*train, "--resume"],
+            ["remember", str(run.path)],
+            ["calibrate", str(run.path)],
+        ):
             assert main(writing) == 1
             assert refused.fullmatch(capfd.readouterr().err)
         for options in ({}, {"overwrite": True}, {"resume": True}):
@@ -83,7 +89,11 @@ def test_every_writer_is_refused_in_one_line_that_names_the_first_and_readers_ar
             ["export", str(run.path), "--to", "npz", "--out", f"{run.path}-x"],
         ):
             assert main(reading) == 0
-    after = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file() and path.name != LOCK}
+    after = {
+        path: path.read_bytes()
+        for path in run.path.rglob("*")
+        if path.is_file() and path.name != LOCK
+    }
     assert after == before
 
     with owned(run.path):  # the first was killed: its lock is gone, though its file is there
@@ -122,9 +132,17 @@ def test_of_two_that_begin_at_the_same_moment_the_second_is_refused(
         train_elsewhere(tmp_path / "run", errors)
         return environment()
 
-    monkeypatch.setattr(fit, "environment", another_comes_first)  # it is called while the first files are written
-    with pytest.raises(RunError, match=r"run holds a run already; pass --resume to go on with it or --overwrite"):
-        getd.train(tiny_knowledge_base(), out=tmp_path / "run", config={**CONFIG, "model": {"name": "distmult"}})
+    monkeypatch.setattr(
+        fit, "environment", another_comes_first
+    )  # it is called while the first files are written
+    with pytest.raises(
+        RunError, match=r"run holds a run already; pass --resume to go on with it or --overwrite"
+    ):
+        getd.train(
+            tiny_knowledge_base(),
+            out=tmp_path / "run",
+            config={**CONFIG, "model": {"name": "distmult"}},
+        )
     assert errors == []
     assert open_run(tmp_path / "run").folder.read_config()["model"]["name"] == "n-cp"
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
@@ -154,7 +172,9 @@ def test_where_files_cannot_be_locked_nothing_is(run: Run, monkeypatch: pytest.M
     assert not (run.path / LOCK).exists()
 
 
-def test_a_folder_that_cannot_be_written_in_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_written_in_is_one_line(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     opened = os.open
 
     def refuse(path: Any, flags: int, *more: Any, **options: Any) -> int:

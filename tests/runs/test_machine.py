@@ -9,7 +9,15 @@ import pytest
 
 from getd.io.environment import commit_of
 
-GIT = ("git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "commit.gpgsign=false")
+GIT = (
+    "git",
+    "-c",
+    "user.name=Ada",
+    "-c",
+    "user.email=ada@example.org",
+    "-c",
+    "commit.gpgsign=false",
+)
 
 
 def git(folder: Path, *command: str) -> str:
@@ -42,7 +50,9 @@ def test_changed_files_of_the_package_are_told(package: Path) -> None:
     assert commit_of(package) == f"{git(package, 'rev-parse', 'HEAD')}-changed"
 
 
-def test_a_package_that_is_not_under_git_has_no_commit(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_that_is_not_under_git_has_no_commit(
+    package: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     installed = package.parents[1] / ".venv" / "package"
     installed.mkdir(parents=True)
     (installed / "__init__.py").write_text("")

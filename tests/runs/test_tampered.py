@@ -23,7 +23,9 @@ from getd.prediction.run import open_run
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = {"model": {"entity_dim": 4, "ring_ranks": 2}, "training": {"epochs": 1, "threads": 1}}
-    return getd.train(getd.load("demo"), out=tmp_path_factory.mktemp("tampered") / "run", config=config).path
+    return getd.train(
+        getd.load("demo"), out=tmp_path_factory.mktemp("tampered") / "run", config=config
+    ).path
 
 
 class Bomb:
@@ -47,7 +49,13 @@ def reshape(run: Path) -> None:
 
 def declare_much(run: Path) -> None:
     head = json.dumps(
-        {"entity.weight": {"dtype": "F32", "shape": [1 << 40, 1 << 20], "data_offsets": [0, 1 << 62]}}
+        {
+            "entity.weight": {
+                "dtype": "F32",
+                "shape": [1 << 40, 1 << 20],
+                "data_offsets": [0, 1 << 62],
+            }
+        }
     ).encode()
     (run / "weights.safetensors").write_bytes(struct.pack("<Q", len(head)) + head)
 
@@ -95,7 +103,9 @@ def facts_beyond(run: Path) -> None:
 
 def packed_facts(run: Path) -> None:
     table = pl.read_parquet(run / "facts.parquet").head(1)
-    pl.concat([table] * 1000).sample(2_000_000, with_replacement=True).write_parquet(run / "facts.parquet")
+    pl.concat([table] * 1000).sample(2_000_000, with_replacement=True).write_parquet(
+        run / "facts.parquet"
+    )
 
 
 def deep_json(run: Path) -> None:
@@ -124,7 +134,10 @@ def no_facts(run: Path) -> None:
     ("tamper", "message"),
     [
         (cut, r"weights.safetensors: expected weights, found a broken file"),
-        (reshape, r"weights.safetensors: expected entity.weight of shape \[201, 4\], found \[200, 4\]"),
+        (
+            reshape,
+            r"weights.safetensors: expected entity.weight of shape \[201, 4\], found \[200, 4\]",
+        ),
         (declare_much, r"weights.safetensors: expected weights, found a broken file"),
         (declare_a_long_head, r"weights.safetensors: expected weights, found a broken file"),
         (pickle_weights, r"weights.safetensors: expected weights, found a broken file"),
@@ -137,11 +150,20 @@ def no_facts(run: Path) -> None:
             edit("config.toml", "[model]", "[modell]"),
             r"config.toml: expected a table \[model\] with a name, found none",
         ),
-        (more_entities, r"model.json: expected n_entities = 201, as the names and facts say, found 1000000000000000"),
-        (edit("model.json", '"roles": [', '"roles": [9, '), r"model.json: expected roles, as the names and facts say"),
+        (
+            more_entities,
+            r"model.json: expected n_entities = 201, as the names and facts say, found 1000000000000000",
+        ),
+        (
+            edit("model.json", '"roles": [', '"roles": [9, '),
+            r"model.json: expected roles, as the names and facts say",
+        ),
         (fewer_names, r"facts.parquet: expected facts of the names of this run, found others"),
         (name_of_data, r"roles.json: expected the name of a data set, found '../../elsewhere'"),
-        (edit("roles.json", '"relations"', '"relation"'), r"roles.json: expected relations, found none"),
+        (
+            edit("roles.json", '"relations"', '"relation"'),
+            r"roles.json: expected relations, found none",
+        ),
         (edit("model.json", "{", "["), r"model.json: expected JSON, found a broken file"),
         (facts_beyond, r"facts.parquet: expected facts of the names of this run, found others"),
         (no_facts, r"facts.parquet: expected facts, found a broken file"),
@@ -171,17 +193,25 @@ def test_a_tampered_run_is_refused(
     assert not (tmp_path / "executed").exists()
 
 
-def test_scores_without_end_are_an_error(good: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_scores_without_end_are_an_error(
+    good: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     shutil.copytree(good, tmp_path / "run")
     path = tmp_path / "run" / "weights.safetensors"
     save_file(
-        {name: tensor * 1e30 if name == "entity.weight" else tensor for name, tensor in load_file(path).items()}, path
+        {
+            name: tensor * 1e30 if name == "entity.weight" else tensor
+            for name, tensor in load_file(path).items()
+        },
+        path,
     )
     assert main(["predict", str(tmp_path / "run"), "born in", "Ada Hale", "?"]) == 1
     out, error = capfd.readouterr()
     assert out == ""
     note, message = error.splitlines()
-    assert note.startswith(f"note: {tmp_path / 'run' / 'calibration.json'} was fitted to another model and is not used")
+    assert note.startswith(
+        f"note: {tmp_path / 'run' / 'calibration.json'} was fitted to another model and is not used"
+    )
     assert "NaN or infinite" in message
 
 

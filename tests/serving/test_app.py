@@ -30,7 +30,9 @@ from getd.serving.middleware import ServeSettings
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     config = {"model": {"entity_dim": 8, "ring_ranks": 4}, "training": {"epochs": 3, "threads": 1}}
-    return getd.train(getd.load("demo"), out=tmp_path_factory.mktemp("serving") / "demo", config=config)
+    return getd.train(
+        getd.load("demo"), out=tmp_path_factory.mktemp("serving") / "demo", config=config
+    )
 
 
 @pytest.fixture(scope="module")
@@ -47,18 +49,26 @@ def test_it_answers_as_the_run_does(client: TestClient, run: Run) -> None:
     several = {"relation": "plays for", "entities": ["?", "?", "2016-17"]}
     relation = {"relation": "?", "entities": ["Ada Hale", "Oxbow"]}
     asked = [QUESTION, by_role, several, relation]
-    found = client.post("/predict", json={"questions": asked, "top": 3, "why": True}).json()["answered"]
+    found = client.post("/predict", json={"questions": asked, "top": 3, "why": True}).json()[
+        "answered"
+    ]
     for question, answered in zip(asked, found, strict=True):
         wanted = run.predict(question["relation"], question["entities"], top=3)
-        assert [answer["names"] for answer in answered["answers"]] == [list(answer.names) for answer in wanted]
+        assert [answer["names"] for answer in answered["answers"]] == [
+            list(answer.names) for answer in wanted
+        ]
         for answer, own in zip(answered["answers"], wanted, strict=True):
             assert answer["score"] == pytest.approx(own.score, abs=1e-5)
             assert answer["probability"] == (
                 None if own.probability is None else pytest.approx(own.probability, abs=1e-5)
             )
-            assert answer["confidence"] == (None if own.confidence is None else pytest.approx(own.confidence, abs=1e-5))
+            assert answer["confidence"] == (
+                None if own.confidence is None else pytest.approx(own.confidence, abs=1e-5)
+            )
     (why,) = found[0]["answers"][0]["why"]
-    alone = client.post("/why", json={**QUESTION, "names": found[0]["answers"][0]["names"]}).json()["why"]
+    alone = client.post("/why", json={**QUESTION, "names": found[0]["answers"][0]["names"]}).json()[
+        "why"
+    ]
     assert alone == [why]
     assert found[3]["answers"][0]["why"] is None
 
@@ -80,8 +90,16 @@ def test_it_rates_as_the_run_does(client: TestClient, run: Run) -> None:
             {"questions": [{**QUESTION, "relation": "trasfer"}]},
             "unknown relation 'trasfer'; did you mean 'transfer'?",
         ),
-        ("/predict", {"questions": []}, "questions: list should have at least 1 item after validation, not 0"),
-        ("/predict", {"questions": [QUESTION], "top": 0}, "top: input should be greater than or equal to 1"),
+        (
+            "/predict",
+            {"questions": []},
+            "questions: list should have at least 1 item after validation, not 0",
+        ),
+        (
+            "/predict",
+            {"questions": [QUESTION], "top": 0},
+            "top: input should be greater than or equal to 1",
+        ),
         ("/predict", {"questions": [QUESTION], "tip": 1}, "tip: extra inputs are not permitted"),
         ("/why", {**QUESTION, "names": ["a", "b"]}, "expected 1 names for what is open, found 2"),
         ("/score", {"facts": [QUESTION]}, "unknown entity '?'"),
@@ -92,12 +110,16 @@ def test_it_rates_as_the_run_does(client: TestClient, run: Run) -> None:
         ),
     ],
 )
-def test_mistakes_are_one_line(client: TestClient, path: str, body: dict[str, object], detail: str) -> None:
+def test_mistakes_are_one_line(
+    client: TestClient, path: str, body: dict[str, object], detail: str
+) -> None:
     reply = client.post(path, json=body)
     assert (reply.status_code, reply.json()) == (422, {"detail": detail})
 
 
-def test_names_are_found_by_their_beginning_their_middle_and_their_likeness(client: TestClient) -> None:
+def test_names_are_found_by_their_beginning_their_middle_and_their_likeness(
+    client: TestClient,
+) -> None:
     assert client.get("/entities", params={"q": "ada ha"}).json() == ["Ada Hale"]
     assert "Oxbow United" in client.get("/entities", params={"q": "united"}).json()
     assert client.get("/entities", params={"q": "oxbwo unted"}).json()[0] == "Oxbow United"
@@ -106,7 +128,11 @@ def test_names_are_found_by_their_beginning_their_middle_and_their_likeness(clie
 
 def test_what_it_tells_of_itself(client: TestClient, run: Run) -> None:
     about = client.get("/health").json()
-    assert (about["status"], about["entities"], about["facts"]["train"]) == ("ok", run.kb.n_entities, 1844)
+    assert (about["status"], about["entities"], about["facts"]["train"]) == (
+        "ok",
+        run.kb.n_entities,
+        1844,
+    )
     assert client.get("/relations").json()[0] == {
         "relation": "plays for",
         "roles": ["player", "club", "season"],
@@ -135,7 +161,10 @@ def test_a_token_is_asked_for(run: Run) -> None:
 def test_large_and_slow_requests_are_refused(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     with TestClient(create_app(run, ServeSettings(max_body=100))) as client:
         large = client.post("/predict", json={"questions": [QUESTION] * 5})
-        assert (large.status_code, large.json()["detail"]) == (413, "expected a body of 100 bytes at most")
+        assert (large.status_code, large.json()["detail"]) == (
+            413,
+            "expected a body of 100 bytes at most",
+        )
         chunked = client.post("/predict", content=iter([b"x" * 60, b"x" * 60]))
         assert chunked.status_code == 413
     with TestClient(create_app(run, ServeSettings(timeout=0.2))) as client:
@@ -234,9 +263,22 @@ def test_who_has_left_is_not_answered(run: Run, monkeypatch: pytest.MonkeyPatch)
         return []
 
     monkeypatch.setattr(run, "answer", answer)
-    app, body = create_app(run, ServeSettings(timeout=99)), json.dumps({"questions": [QUESTION]}).encode()
-    scope = {"type": "http", "method": "POST", "path": "/predict", "raw_path": b"/predict", "query_string": b""}
-    scope |= {"headers": [(b"content-type", b"application/json")], "http_version": "1.1", "scheme": "http"}
+    app, body = (
+        create_app(run, ServeSettings(timeout=99)),
+        json.dumps({"questions": [QUESTION]}).encode(),
+    )
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/predict",
+        "raw_path": b"/predict",
+        "query_string": b"",
+    }
+    scope |= {
+        "headers": [(b"content-type", b"application/json")],
+        "http_version": "1.1",
+        "scheme": "http",
+    }
     messages = iter([{"type": "http.request", "body": body, "more_body": False}])
 
     async def receive() -> dict[str, object]:
@@ -274,7 +316,9 @@ def test_idle_connections_are_closed_and_a_taken_port_is_one_line(
     from getd.serving import idle_timeout as protocol
 
     monkeypatch.setattr(protocol, "PATIENCE", 1.0)
-    config = uvicorn.Config(create_app(run), log_level="warning", http=protocol.IdleTimeoutProtocol, ws="none")
+    config = uvicorn.Config(
+        create_app(run), log_level="warning", http=protocol.IdleTimeoutProtocol, ws="none"
+    )
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port, server = listener.getsockname()[1], uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
@@ -287,9 +331,13 @@ def test_idle_connections_are_closed_and_a_taken_port_is_one_line(
                 for _ in range(2):
                     busy.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
                     assert whole_reply(busy).startswith(b"HTTP/1.1 200")
-                    time.sleep(1.2 * protocol.PATIENCE)  # idle between two requests, which it may be
+                    time.sleep(
+                        1.2 * protocol.PATIENCE
+                    )  # idle between two requests, which it may be
             assert main(["serve", str(run.path), "--port", str(port)]) == 1
-            assert re.fullmatch(rf"cannot listen at 127.0.0.1, port {port}: .*\n", capfd.readouterr().err)
+            assert re.fullmatch(
+                rf"cannot listen at 127.0.0.1, port {port}: .*\n", capfd.readouterr().err
+            )
         finally:
             server.should_exit = True
             thread.join()
@@ -314,7 +362,12 @@ def whole_reply(connection: socket.socket) -> bytes:
 
 def test_it_is_reached_by_its_own_names_alone(run: Run) -> None:
     with TestClient(create_app(run, ServeSettings(hosts=("127.0.0.1", "[::1]")))) as client:
-        for host, status in (("127.0.0.1:8000", 200), ("[::1]:8000", 200), ("[::1]", 200), ("evil.example", 400)):
+        for host, status in (
+            ("127.0.0.1:8000", 200),
+            ("[::1]:8000", 200),
+            ("[::1]", 200),
+            ("evil.example", 400),
+        ):
             assert client.get("/health", headers={"Host": host}).status_code == status
 
 
@@ -322,7 +375,9 @@ def test_fuzzed_requests_never_break_it(run: Run) -> None:
     schemathesis = pytest.importorskip("schemathesis")
     from hypothesis import HealthCheck, given, settings
 
-    schema = schemathesis.openapi.from_asgi("/openapi.json", create_app(run, ServeSettings(timeout=10)))
+    schema = schemathesis.openapi.from_asgi(
+        "/openapi.json", create_app(run, ServeSettings(timeout=10))
+    )
     for operation in schema.get_all_operations():
         cases = operation.ok().as_strategy()
 

@@ -55,7 +55,11 @@ def test_a_question_its_answers_and_a_reason(browser: object, address: str, tmp_
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on(
         "request",
-        lambda asked: asked.url.startswith(address) or asked.url.startswith("data:") or problems.append(asked.url),
+        lambda asked: (
+            asked.url.startswith(address)
+            or asked.url.startswith("data:")
+            or problems.append(asked.url)
+        ),
     )
     page.goto(address)
     page.wait_for_selector("#entity-0")
@@ -87,7 +91,9 @@ def test_the_data_and_the_map(browser: object, address: str) -> None:
     page = browser.new_page(color_scheme="dark", viewport={"width": 390, "height": 700})  # type: ignore[attr-defined]
     page.goto(address)
     page.wait_for_selector("#entity-0")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390  # nothing stands out at the side of a phone
+    assert (
+        page.evaluate("document.documentElement.scrollWidth") <= 390
+    )  # nothing stands out at the side of a phone
     page.click("#tab-data")
     assert page.locator("#relations tr").count() == 8
     assert "201 entities" in page.inner_text("#overview")

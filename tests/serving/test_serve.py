@@ -32,7 +32,9 @@ def test_it_listens_at_the_port_that_it_names(
         port = free.getsockname()[1]
     result = getd("serve", tmp_path / "run", "--port", port)
     assert (result.code, result.err) == (0, "")
-    assert result.out == f"serving {tmp_path / 'run'} at http://127.0.0.1:{port}/ (Ctrl-C ends it)\n"
+    assert (
+        result.out == f"serving {tmp_path / 'run'} at http://127.0.0.1:{port}/ (Ctrl-C ends it)\n"
+    )
     assert seen == [("127.0.0.1", port)]
 
 

@@ -24,9 +24,16 @@ from getd.training.loop import Callbacks
 from tests.tiny import tiny_knowledge_base
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload([__name__, "getd.training.start", "getd.plots.reliability", "torch._dynamo"])
+CONTEXT.set_forkserver_preload(
+    [__name__, "getd.training.start", "getd.plots.reliability", "torch._dynamo"]
+)
 LONG = 600.0  # seconds after which a training hangs
-FILES = ("weights.safetensors", "memory.json", "calibration.json", "report.json")  # what kills must not change
+FILES = (
+    "weights.safetensors",
+    "memory.json",
+    "calibration.json",
+    "report.json",
+)  # what kills must not change
 
 
 @dataclass(frozen=True)
@@ -81,11 +88,15 @@ def train(out: Path, config: Mapping[str, Any], kill: Kill | None, overwrite: bo
     events.watch_files()
     callbacks = Callbacks(on_batch=lambda *_: events.happen("batch"))
     kb = tiny_knowledge_base()
-    getd.train(kb, out=out, config=config, resume=not overwrite, overwrite=overwrite, callbacks=callbacks)
+    getd.train(
+        kb, out=out, config=config, resume=not overwrite, overwrite=overwrite, callbacks=callbacks
+    )
     out.with_suffix(".events").write_text(str(events.number))
 
 
-def start(out: Path, config: Mapping[str, Any], kill: Kill | None = None, overwrite: bool = False) -> BaseProcess:
+def start(
+    out: Path, config: Mapping[str, Any], kill: Kill | None = None, overwrite: bool = False
+) -> BaseProcess:
     """A training in a process of its own."""
     process = CONTEXT.Process(target=train, args=(out, config, kill, overwrite))
     process.start()
@@ -111,7 +122,11 @@ def train_whole(out: Path, config: Mapping[str, Any]) -> int:
 def outcome(run: Path) -> dict[str, object]:
     """What must be the same however often a training was killed."""
     history = [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
-    kept: dict[str, object] = {name: (run / name).read_bytes() for name in FILES if (run / name).exists()}
-    kept["history"] = [{key: value for key, value in line.items() if key != "seconds"} for line in history]
+    kept: dict[str, object] = {
+        name: (run / name).read_bytes() for name in FILES if (run / name).exists()
+    }
+    kept["history"] = [
+        {key: value for key, value in line.items() if key != "seconds"} for line in history
+    ]
     kept["names"] = sorted(path.name for path in run.rglob("*"))
     return kept

@@ -24,13 +24,18 @@ N_ENTITIES, N_RELATIONS = 9, 3
 
 def blocks(seed: int = 0) -> dict[int, Facts]:
     rng = np.random.default_rng(seed)
-    return {n: Facts(rng.integers(0, N_RELATIONS, 30), rng.integers(0, N_ENTITIES // 2, (30, n))) for n in (2, 3, 4)}
+    return {
+        n: Facts(rng.integers(0, N_RELATIONS, 30), rng.integers(0, N_ENTITIES // 2, (30, n)))
+        for n in (2, 3, 4)
+    }
 
 
 def small_model(form: str, arities: tuple[int, ...]) -> ScoringModel:
     name, values = FORMS[form]
     generator = torch.Generator().manual_seed(1)
-    return make_model(name, model_settings(name, values), N_ENTITIES, N_RELATIONS, arities, generator).double()
+    return make_model(
+        name, model_settings(name, values), N_ENTITIES, N_RELATIONS, arities, generator
+    ).double()
 
 
 def begin(model: ScoringModel, weights: dict[str, Tensor]) -> None:
@@ -49,14 +54,19 @@ def all_scores(model: ScoringModel, relation: Tensor, entities: Tensor) -> list[
     return [model.score_candidates(relation, entities, position) for position in positions]
 
 
-def plain_loss(model: ScoringModel, facts: Facts, known: KnownAnswers, settings: TrainSettings) -> Tensor:
+def plain_loss(
+    model: ScoringModel, facts: Facts, known: KnownAnswers, settings: TrainSettings
+) -> Tensor:
     """The formula, question by question, for autograd."""
     relation, entities = torch.tensor(facts.relation), torch.tensor(facts.entities)
 
     def one(scores: Tensor, own: int, answers: np.ndarray) -> Tensor:
         part = [c for c in range(len(scores)) if c == own or c not in answers]
         log_p = torch.log_softmax(scores[part], dim=0)
-        return -(1 - settings.label_smoothing) * log_p[part.index(own)] - settings.label_smoothing * log_p.mean()
+        return (
+            -(1 - settings.label_smoothing) * log_p[part.index(own)]
+            - settings.label_smoothing * log_p.mean()
+        )
 
     losses, weight = [], 1 / (len(facts) * facts.arity)
     everything = all_scores(model, relation, entities)
@@ -85,8 +95,14 @@ def plain_loss(model: ScoringModel, facts: Facts, known: KnownAnswers, settings:
     [TrainSettings(), TrainSettings(label_smoothing=0.1, relation_loss=0.5, n3=0.2)],
     ids=["paper", "everything"],
 )
-def test_the_gradients_of_a_step_are_those_of_the_formula(name: str, settings: TrainSettings) -> None:
-    facts_by_arity = {n: facts for n, facts in blocks().items() if n == 2 or not MODELS[FORMS[name][0]][0].binary_only}
+def test_the_gradients_of_a_step_are_those_of_the_formula(
+    name: str, settings: TrainSettings
+) -> None:
+    facts_by_arity = {
+        n: facts
+        for n, facts in blocks().items()
+        if n == 2 or not MODELS[FORMS[name][0]][0].binary_only
+    }
     known = KnownAnswers.build([facts_by_arity], N_RELATIONS, N_ENTITIES)
     regime = OneVsAll(facts_by_arity, known, N_ENTITIES, settings, torch.device("cpu"))
     model = small_model(name, tuple(facts_by_arity))
@@ -96,12 +112,16 @@ def test_the_gradients_of_a_step_are_those_of_the_formula(name: str, settings: T
         for _ in range(2):  # the second time, buffers are used again
             begin(model, before)
             loss = regime.prepare(Batch(block, rows))(model)
-        found = {key: p.grad.to_dense() for key, p in model.named_parameters() if p.grad is not None}
+        found = {
+            key: p.grad.to_dense() for key, p in model.named_parameters() if p.grad is not None
+        }
         begin(model, before)
         wanted = plain_loss(model, facts.take(rows), known, settings)
         wanted.backward()
         assert loss.item() == pytest.approx(wanted.item())
-        grads = {key: p.grad.to_dense() for key, p in model.named_parameters() if p.grad is not None}
+        grads = {
+            key: p.grad.to_dense() for key, p in model.named_parameters() if p.grad is not None
+        }
         assert found.keys() == grads.keys()
         for key, grad in grads.items():
             assert torch.allclose(found[key], grad, rtol=1e-6, atol=1e-9), key
@@ -109,7 +129,9 @@ def test_the_gradients_of_a_step_are_those_of_the_formula(name: str, settings: T
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
 @pytest.mark.parametrize("form", FORMS)
-def test_the_gradients_of_questions_with_their_answers_are_those_of_the_formula(form: str, smoothing: float) -> None:
+def test_the_gradients_of_questions_with_their_answers_are_those_of_the_formula(
+    form: str, smoothing: float
+) -> None:
     arity = 2 if MODELS[FORMS[form][0]][0].binary_only else 3
     facts_by_arity = {arity: blocks()[arity]}
     known = KnownAnswers.build([facts_by_arity], N_RELATIONS, N_ENTITIES)
@@ -123,19 +145,29 @@ def test_the_gradients_of_questions_with_their_answers_are_those_of_the_formula(
         begin(model, before)
         work = regime.prepare(Batch(position, np.array([3, 1, 7, 8])))
         loss = work(model)
-        found = {key: p.grad.to_dense() for key, p in model.named_parameters() if p.grad is not None}
+        found = {
+            key: p.grad.to_dense() for key, p in model.named_parameters() if p.grad is not None
+        }
         begin(model, before)
         question = work.args[0]
         scores = model.score_candidates(question.relation, question.entities, position)
         labels = torch.zeros_like(scores)
         labels[question.answers] = 1
-        cubed = [f.abs() ** 3 for f in model.given_factors(question.relation, question.entities, position)]
-        wanted = multi_answer_loss(scores, labels, "softmax", smoothing) + 0.1 * sum(c.sum() for c in cubed) / 4
+        cubed = [
+            f.abs() ** 3
+            for f in model.given_factors(question.relation, question.entities, position)
+        ]
+        wanted = (
+            multi_answer_loss(scores, labels, "softmax", smoothing)
+            + 0.1 * sum(c.sum() for c in cubed) / 4
+        )
         wanted.backward()
         assert loss.item() == pytest.approx(wanted.item())
         for key, parameter in model.named_parameters():
             if parameter.grad is not None:
-                assert torch.allclose(found[key], parameter.grad.to_dense(), rtol=1e-6, atol=1e-9), key
+                assert torch.allclose(
+                    found[key], parameter.grad.to_dense(), rtol=1e-6, atol=1e-9
+                ), key
 
 
 def test_others_are_the_known_answers_but_the_own() -> None:

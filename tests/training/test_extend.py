@@ -21,7 +21,10 @@ SETTINGS = {"entity_dim": 8}
 
 def train(kb: KnowledgeBase, out: Path, model: str = "getd", epochs: int = 2) -> Run:
     values = {**SETTINGS, **({"ring_ranks": 4} if model == "getd" else {})}
-    config = {"model": {"name": model, **values}, "training": {"epochs": epochs, "threads": 1, "learning_rate": 0.02}}
+    config = {
+        "model": {"name": model, **values},
+        "training": {"epochs": epochs, "threads": 1, "learning_rate": 0.02},
+    }
     return getd.train(kb, out=out, config=config)
 
 
@@ -29,13 +32,17 @@ def train(kb: KnowledgeBase, out: Path, model: str = "getd", epochs: int = 2) ->
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """The demo without two of its players."""
     return train(
-        _without(getd.load("demo"), {"Ada Hale", "Ben Brandt"}), tmp_path_factory.mktemp("extend") / "run", epochs=12
+        _without(getd.load("demo"), {"Ada Hale", "Ben Brandt"}),
+        tmp_path_factory.mktemp("extend") / "run",
+        epochs=12,
     )
 
 
 def _without(kb: KnowledgeBase, names: set[str]) -> KnowledgeBase:
     splits = {
-        split: [fact for block in blocks.values() for fact in kb.decode(block) if not names & set(fact)]
+        split: [
+            fact for block in blocks.values() for fact in kb.decode(block) if not names & set(fact)
+        ]
         for split, blocks in kb.splits.items()
     }
     return KnowledgeBase.from_facts(splits)
@@ -43,7 +50,12 @@ def _without(kb: KnowledgeBase, names: set[str]) -> KnowledgeBase:
 
 def _facts_of(name: str) -> list[tuple[str, ...]]:
     kb = getd.load("demo")
-    every = [fact for blocks in kb.splits.values() for block in blocks.values() for fact in kb.decode(block)]
+    every = [
+        fact
+        for blocks in kb.splits.values()
+        for block in blocks.values()
+        for fact in kb.decode(block)
+    ]
     return sorted(fact for fact in every if name in fact)
 
 
@@ -52,7 +64,9 @@ def _write(path: Path, facts: list[tuple[str, ...]]) -> Path:
     return path
 
 
-def test_known_rows_do_not_change_and_the_new_entity_is_ranked_better_than_by_chance(run: Run, tmp_path: Path) -> None:
+def test_known_rows_do_not_change_and_the_new_entity_is_ranked_better_than_by_chance(
+    run: Run, tmp_path: Path
+) -> None:
     facts = _facts_of("Ada Hale")
     given, asked = facts[0::2], [fact for fact in facts[1::2] if fact[0] == "plays for"]
     before = (run.path / "weights.safetensors").read_bytes()
@@ -69,7 +83,9 @@ def test_known_rows_do_not_change_and_the_new_entity_is_ranked_better_than_by_ch
         assert [answer.known for answer in answers if answer.name == entities[0]] == [True]
     ranks = []
     for relation, *entities in asked:
-        answers = [answer.name for answer in larger.predict(relation, ["?", *entities[1:]], top=300)]
+        answers = [
+            answer.name for answer in larger.predict(relation, ["?", *entities[1:]], top=300)
+        ]
         ranks.append(1 + answers.index("Ada Hale"))
     assert np.mean([1 / rank for rank in ranks]) > 0.05  # chance: 0.03
 
@@ -78,20 +94,31 @@ def test_facts_without_new_names_join_the_known_ones(run: Run, tmp_path: Path) -
     new = ("born in", *sorted(set(run.kb.entities))[:2])
     larger = extend(run, _write(tmp_path / "new.txt", [new, new]), tmp_path / "larger")
     assert larger.folder.read_json("extended.json")["new_entities"] == 0
-    assert torch.equal(larger.bare_model.state_dict()["entity.weight"], run.bare_model.state_dict()["entity.weight"])
+    assert torch.equal(
+        larger.bare_model.state_dict()["entity.weight"],
+        run.bare_model.state_dict()["entity.weight"],
+    )
     answers = larger.predict(new[0], [new[1], "?"], top=300, include_known=True)
     assert [answer.known for answer in answers if answer.name == new[2]] == [True]
 
 
-@pytest.mark.parametrize("model", [name for name, (kind, _) in MODELS.items() if not kind.binary_only])
-def test_every_model_can_be_extended(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "model", [name for name, (kind, _) in MODELS.items() if not kind.binary_only]
+)
+def test_every_model_can_be_extended(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("getd.training.new_entities.STEPS", 3)
     facts = [("r", f"e{i}", f"e{(i + 1) % 9}", f"e{(i * i) % 9}") for i in range(9)]
     kb = KnowledgeBase.from_facts({"train": facts, "valid": facts[:2], "test": facts[2:4]})
     run = getd.train(
-        kb, out=tmp_path / "run", config={"model": {"name": model}, "training": {"epochs": 1, "threads": 1}}
+        kb,
+        out=tmp_path / "run",
+        config={"model": {"name": model}, "training": {"epochs": 1, "threads": 1}},
     )
-    larger = extend(run, _write(tmp_path / "new.txt", [("r", "new", "e1", "e2")]), tmp_path / "larger")
+    larger = extend(
+        run, _write(tmp_path / "new.txt", [("r", "new", "e1", "e2")]), tmp_path / "larger"
+    )
     answers = larger.predict("r", ["?", "e1", "e3"], top=20)
     assert "new" in {answer.name for answer in answers}
     assert all(np.isfinite(answer.score) for answer in answers)
@@ -104,24 +131,36 @@ def test_known_answers_are_no_negatives_of_new_entities() -> None:
     sizes = kb.n_entities, kb.n_relations, kb.arities
     model = make_model("n-cp", settings, *sizes, torch.Generator().manual_seed(0)).double().eval()
     block = kb.split("train")[2]
-    scores = model.score_candidates(torch.tensor(block.relation), torch.tensor(block.entities), 1).tolist()
+    scores = model.score_candidates(
+        torch.tensor(block.relation), torch.tensor(block.entities), 1
+    ).tolist()
 
     expected = 0.0
     for row, (_, first, second) in enumerate(facts):
         left_out = {name for _, given, name in facts if given == first and name != second}
-        kept = {name: scores[row][kb.entities.id(name)] for name in kb.entities if name not in left_out}
+        kept = {
+            name: scores[row][kb.entities.id(name)] for name in kb.entities if name not in left_out
+        }
         log_sum = math.log(sum(map(math.exp, kept.values())))
-        expected += log_sum - (1 - SMOOTHING) * kept[second] - SMOOTHING * sum(kept.values()) / len(kept)
+        expected += (
+            log_sum - (1 - SMOOTHING) * kept[second] - SMOOTHING * sum(kept.values()) / len(kept)
+        )
     found = _loss(_Asked(model), {}, block, 1, kb.known("train"))
     assert found.item() == pytest.approx(expected / len(facts))
 
 
 def test_what_cannot_be_added_is_refused(run: Run, tmp_path: Path) -> None:
-    with pytest.raises(FactFileError, match=r"new.txt:1: unknown relation 'born at'; did you mean 'born in'\?"):
+    with pytest.raises(
+        FactFileError, match=r"new.txt:1: unknown relation 'born at'; did you mean 'born in'\?"
+    ):
         extend(run, _write(tmp_path / "new.txt", [("born at", "a", "b")]), tmp_path / "larger")
-    with pytest.raises(FactFileError, match=r"new.txt:1: relation 'born in' has 2 entities, found 3"):
+    with pytest.raises(
+        FactFileError, match=r"new.txt:1: relation 'born in' has 2 entities, found 3"
+    ):
         extend(run, _write(tmp_path / "new.txt", [("born in", "a", "b", "c")]), tmp_path / "larger")
-    with pytest.raises(FactFileError, match=r"new.txt:1: expected the name of a relation, found '\?'"):
+    with pytest.raises(
+        FactFileError, match=r"new.txt:1: expected the name of a relation, found '\?'"
+    ):
         extend(run, _write(tmp_path / "new.txt", [("?", "a", "b")]), tmp_path / "larger")
     with pytest.raises(FactFileError, match=r"new.txt:1: expected names, found '\?'"):
         extend(run, _write(tmp_path / "new.txt", [("born in", "a", "?")]), tmp_path / "larger")

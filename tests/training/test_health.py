@@ -42,7 +42,9 @@ def counted() -> KnowledgeBase:
     return KnowledgeBase.from_facts(facts)
 
 
-def test_a_model_below_the_better_baseline_is_named_with_what_to_try(counted: KnowledgeBase) -> None:
+def test_a_model_below_the_better_baseline_is_named_with_what_to_try(
+    counted: KnowledgeBase,
+) -> None:
     (notice,) = training_notices(Table(1, counted.n_entities), counted, [{"epoch": 1, "loss": 2.0}])
     assert notice.startswith("validation MRR 0.")
     assert "is below that of counting (lookup: 1.000)" in notice

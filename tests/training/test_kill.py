@@ -17,7 +17,13 @@ from getd.runs.lock import owned
 from getd.training.checkpoint import read_head
 from tests.training.killing import LONG, Kill, end, outcome, start, train_whole
 
-MODEL = {"name": "getd", "entity_dim": 4, "ring_ranks": 2, "entity_dropout": 0.1, "query_dropout": 0.1}
+MODEL = {
+    "name": "getd",
+    "entity_dim": 4,
+    "ring_ranks": 2,
+    "entity_dropout": 0.1,
+    "query_dropout": 0.1,
+}
 TRAINING = {"epochs": 4, "batch_size": 16, "learning_rate": 0.01, "threads": 1, "patience": 0}
 REGIMES: dict[str, dict[str, Any]] = {
     "1vsall, ema, memory": {"regime": "1vsall", "ema": 0.9, "memory": True},
@@ -62,7 +68,9 @@ def test_a_run_that_was_being_begun_or_replaced_is_there_as_it_was(tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_killed_at_sixty_random_moments_trainings_end_as_if_they_had_not_been(tmp_path: Path) -> None:
+def test_killed_at_sixty_random_moments_trainings_end_as_if_they_had_not_been(
+    tmp_path: Path,
+) -> None:
     """Half of the kills are at events, which are dense where files are written, half by the clock."""
     train_whole(tmp_path / "first", config(epochs=1))  # imports what all need
     whole: dict[str, Path] = {}
@@ -80,7 +88,10 @@ def test_killed_at_sixty_random_moments_trainings_end_as_if_they_had_not_been(tm
         while code != 0:
             by_clock = attempts % 2 == 0
             kill = None if by_clock else Kill(chance.randint(1, events // 2))
-            code = end(start(run, config(**REGIMES[name]), kill), seconds * chance.random() if by_clock else LONG)
+            code = end(
+                start(run, config(**REGIMES[name]), kill),
+                seconds * chance.random() if by_clock else LONG,
+            )
             assert code in (0, -signal.SIGKILL)
             attempts += 1
             kills += code != 0

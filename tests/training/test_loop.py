@@ -34,7 +34,9 @@ def tables(**training: object) -> dict[str, dict[str, object]]:
 
 
 def run(
-    kb: KnowledgeBase = KB, validate: Callable[[ScoringModel], float] | None = None, **training: object
+    kb: KnowledgeBase = KB,
+    validate: Callable[[ScoringModel], float] | None = None,
+    **training: object,
 ) -> tuple[Trainer, list[Weights], list[Epoch]]:
     """A training with another validation in it: the trainer, the weights after every step, the epochs."""
     steps: list[Weights] = []
@@ -75,7 +77,9 @@ def test_what_is_validated_and_kept_is_the_moving_average_of_the_weights() -> No
         now = min(decay, (1 + number) / (10 + number))
         for name, tensor in weights.items():
             is_number = tensor.is_floating_point()
-            average[name] = now * average[name] + (1 - now) * tensor.double() if is_number else tensor.double()
+            average[name] = (
+                now * average[name] + (1 - now) * tensor.double() if is_number else tensor.double()
+            )
         expected.append(dict(average))
     half = len(steps) // 2
     for found, wanted in zip(validated, (expected[half - 1], expected[-1]), strict=True):
@@ -96,7 +100,9 @@ def test_the_last_average_is_kept_where_nothing_is_validated() -> None:
     trainer, steps, _ = run(ema=0.8)
     assert trainer.average is not None
     assert_same(trainer.model.state_dict(), trainer.average.weights())
-    assert not torch.equal(trainer.model.state_dict()["relation.weight"], steps[-1]["relation.weight"])
+    assert not torch.equal(
+        trainer.model.state_dict()["relation.weight"], steps[-1]["relation.weight"]
+    )
 
 
 def test_the_learning_rate_decays_after_each_epoch() -> None:
@@ -104,7 +110,10 @@ def test_the_learning_rate_decays_after_each_epoch() -> None:
     assert [epoch.learning_rate for epoch in epochs] == pytest.approx([0.08, 0.04, 0.02, 0.01])
     _, steps, _ = run(epochs=2, decay=1e-12)
     half = len(steps) // 2
-    moved = [(steps[i]["relation.weight"] - steps[j]["relation.weight"]).abs().max() for i, j in ((0, -1), (-1, half))]
+    moved = [
+        (steps[i]["relation.weight"] - steps[j]["relation.weight"]).abs().max()
+        for i, j in ((0, -1), (-1, half))
+    ]
     assert moved[0] > 1e-3
     assert moved[1] < 1e-9
 
@@ -126,7 +135,11 @@ def test_the_seed_decides_the_first_weights_the_batches_and_the_dropout() -> Non
     def drawn(seed: int) -> tuple[Weights, list[list[int]], list[float]]:
         with trainer_of(KB, tables(seed=seed), sizes(KB)) as trainer:
             batches = shuffled_batches([50], 10, trainer.generator)
-            return copy_weights(trainer.model), [batch.rows.tolist() for batch in batches], torch.rand(3).tolist()
+            return (
+                copy_weights(trainer.model),
+                [batch.rows.tolist() for batch in batches],
+                torch.rand(3).tolist(),
+            )
 
     outside = torch.get_rng_state()
     first, again, other = (drawn(seed) for seed in (1, 1, 2))
@@ -141,8 +154,13 @@ def test_the_seed_decides_the_first_weights_the_batches_and_the_dropout() -> Non
 @pytest.mark.parametrize("regime", ["1vsall", "kvsall", "sampled"])
 def test_no_fact_of_valid_or_test_plays_a_part_in_a_step(regime: str) -> None:
     """Poisoned: other answers of the training questions, which would be spared as negatives if they were read."""
-    poison = [(relation, *entities[:-1], f"e{(int(entities[-1][1]) + 4) % 9}") for relation, *entities in TRAIN]
-    poisoned = KnowledgeBase.from_facts({"train": TRAIN, "valid": poison[::2], "test": poison[1::2]})
+    poison = [
+        (relation, *entities[:-1], f"e{(int(entities[-1][1]) + 4) % 9}")
+        for relation, *entities in TRAIN
+    ]
+    poisoned = KnowledgeBase.from_facts(
+        {"train": TRAIN, "valid": poison[::2], "test": poison[1::2]}
+    )
     extra = {"relation_loss": 0.5} if regime != "kvsall" else {}
     _, clean_steps, _ = run(regime=regime, **extra)
     _, steps, _ = run(poisoned, regime=regime, **extra)
@@ -153,7 +171,10 @@ def test_no_fact_of_valid_or_test_plays_a_part_in_a_step(regime: str) -> None:
 
 def test_rows_are_shuffled_anew_for_every_epoch() -> None:
     generator = torch.Generator().manual_seed(0)
-    epochs = [{frozenset(batch.rows.tolist()) for batch in shuffled_batches([60], 10, generator)} for _ in range(3)]
+    epochs = [
+        {frozenset(batch.rows.tolist()) for batch in shuffled_batches([60], 10, generator)}
+        for _ in range(3)
+    ]
     assert not epochs[0] & epochs[1]
     assert not epochs[1] & epochs[2]
     assert all(max(rows) - min(rows) > 9 for rows in epochs[0])
@@ -163,7 +184,9 @@ def test_rows_are_shuffled_anew_for_every_epoch() -> None:
 def test_gradients_are_no_longer_than_clip_all_together(regime: str) -> None:
     with trainer_of(KB, tables(regime=regime), sizes(KB)) as trainer:
         optimizer = Optimizers(trainer.model, TrainSettings(regime=regime))
-        trainer.regime.prepare(shuffled_batches(trainer.regime.sizes, 4, trainer.generator)[0])(trainer.model)
+        trainer.regime.prepare(shuffled_batches(trainer.regime.sizes, 4, trainer.generator)[0])(
+            trainer.model
+        )
     optimizer.gather_gradients(None)
     before = gradients(optimizer)
     length = float(np.linalg.norm(before))
@@ -187,7 +210,9 @@ def test_the_seconds_of_epochs_are_those_that_went_by() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_the_training_after_the_batch_under_way_and_a_second_one_at_once(number: signal.Signals) -> None:
+def test_a_signal_ends_the_training_after_the_batch_under_way_and_a_second_one_at_once(
+    number: signal.Signals,
+) -> None:
     before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
     with interrupts() as interrupted:
         assert not interrupted.is_set()

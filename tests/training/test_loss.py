@@ -30,7 +30,11 @@ class _Loss(torch.autograd.Function):
 
 
 def filtered_softmax_loss(
-    query: Tensor, table: Tensor, target: Tensor, left_out: tuple[Tensor, Tensor], smoothing: float = 0.0
+    query: Tensor,
+    table: Tensor,
+    target: Tensor,
+    left_out: tuple[Tensor, Tensor],
+    smoothing: float = 0.0,
 ) -> Tensor:
     loss: Tensor = _Loss.apply(query, table, target, left_out, smoothing)
     return loss
@@ -44,7 +48,9 @@ def example(smoothing: float = 0.0) -> tuple[Tensor, Tensor, Tensor, tuple[Tenso
     return query, table, torch.tensor([0, 1, 2, 3, 4]), left_out, smoothing
 
 
-def by_hand(query: Tensor, table: Tensor, target: Tensor, left_out: tuple[Tensor, Tensor], smoothing: float) -> float:
+def by_hand(
+    query: Tensor, table: Tensor, target: Tensor, left_out: tuple[Tensor, Tensor], smoothing: float
+) -> float:
     """The formula, one candidate at a time."""
     total = 0.0
     removed = set(zip(left_out[0].tolist(), left_out[1].tolist(), strict=True))
@@ -74,22 +80,30 @@ def test_gradients_are_those_of_the_formula_whatever_the_tiles(
     query, table, *rest = example(smoothing)
     query = (scale * query).detach().requires_grad_()
     assert torch.autograd.gradcheck(lambda q, t: filtered_softmax_loss(q, t, *rest), (query, table))
-    assert filtered_softmax_loss(query, table, *rest).item() == pytest.approx(by_hand(query, table, *rest))
+    assert filtered_softmax_loss(query, table, *rest).item() == pytest.approx(
+        by_hand(query, table, *rest)
+    )
 
 
 def test_with_all_rivals_left_out_there_is_nothing_to_lose() -> None:
     query, table = torch.ones(1, 2), torch.randn(3, 2)
     left_out = (torch.tensor([0, 0]), torch.tensor([0, 2]))
-    assert filtered_softmax_loss(query, table, torch.tensor([1]), left_out).item() == pytest.approx(0, abs=1e-6)
+    assert filtered_softmax_loss(query, table, torch.tensor([1]), left_out).item() == pytest.approx(
+        0, abs=1e-6
+    )
 
 
 def test_losses_of_many_answers_are_their_formulas() -> None:
     scores = torch.tensor([[1.0, 2.0, -1.0]])
     labels = torch.tensor([[1.0, 0.0, 1.0]])
     p = torch.softmax(scores, 1)[0].tolist()
-    assert multi_answer_loss(scores, labels, "softmax").item() == pytest.approx(-(math.log(p[0]) + math.log(p[2])) / 2)
+    assert multi_answer_loss(scores, labels, "softmax").item() == pytest.approx(
+        -(math.log(p[0]) + math.log(p[2])) / 2
+    )
     over = -(math.log(p[0]) + math.log(1 - p[1]) + math.log(p[2])) / 3
-    assert multi_answer_loss(scores, labels, "bce-over-softmax").item() == pytest.approx(over, rel=1e-5)
+    assert multi_answer_loss(scores, labels, "bce-over-softmax").item() == pytest.approx(
+        over, rel=1e-5
+    )
     s = [1 / (1 + math.exp(-x)) for x in (1.0, 2.0, -1.0)]
     plain = -(math.log(s[0]) + math.log(1 - s[1]) + math.log(s[2])) / 3
     assert multi_answer_loss(scores, labels, "bce").item() == pytest.approx(plain, rel=1e-5)
@@ -105,7 +119,13 @@ def test_smoothing_gives_every_candidate_its_share_of_the_weight(kind: str) -> N
         expected = -sum(w * math.log(p) for w, p in zip(wanted, likely, strict=True))
     else:
         chances = [1 / (1 + math.exp(-score)) for score in raw] if kind == "bce" else likely
-        expected = -sum(w * math.log(p) + (1 - w) * math.log(1 - p) for w, p in zip(wanted, chances, strict=True)) / 3
+        expected = (
+            -sum(
+                w * math.log(p) + (1 - w) * math.log(1 - p)
+                for w, p in zip(wanted, chances, strict=True)
+            )
+            / 3
+        )
     found = multi_answer_loss(torch.tensor([raw]), torch.tensor([[1.0, 0.0, 1.0]]), kind, smoothing)
     assert found.item() == pytest.approx(expected, rel=1e-5)
 
@@ -115,7 +135,9 @@ def test_with_one_answer_the_softmax_losses_agree() -> None:
     nothing = (torch.tensor([], dtype=torch.long),) * 2
     labels = torch.nn.functional.one_hot(target, len(table)).double()
     one = filtered_softmax_loss(query, table, target, nothing, 0.2) / len(query)
-    assert one.item() == pytest.approx(multi_answer_loss(query @ table.T, labels, "softmax", 0.2).item())
+    assert one.item() == pytest.approx(
+        multi_answer_loss(query @ table.T, labels, "softmax", 0.2).item()
+    )
 
 
 @pytest.mark.parametrize("shape", [(7, 40), (3, 40), (7, 9)])

@@ -42,7 +42,9 @@ BROKEN = f"{STATE}: expected a checkpoint, found a broken file"
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return getd.train(tiny_knowledge_base(), out=tmp_path_factory.mktemp("resume") / "run", config=CONFIG).path
+    return getd.train(
+        tiny_knowledge_base(), out=tmp_path_factory.mktemp("resume") / "run", config=CONFIG
+    ).path
 
 
 @pytest.fixture
@@ -68,11 +70,16 @@ def forget_fingerprint(run: Path) -> None:
 
 
 @pytest.mark.parametrize("make_old", [lambda run: None, forget_fingerprint])
-def test_other_facts_over_the_same_names_are_refused(run: Path, make_old: Callable[[Path], None]) -> None:
+def test_other_facts_over_the_same_names_are_refused(
+    run: Path, make_old: Callable[[Path], None]
+) -> None:
     make_old(run)
     kb = tiny_knowledge_base()
     train, valid, test = (kb.split(name) for name in ("train", "valid", "test"))
-    turned = {arity: Facts(facts.relation[::-1].copy(), facts.entities[::-1].copy()) for arity, facts in train.items()}
+    turned = {
+        arity: Facts(facts.relation[::-1].copy(), facts.entities[::-1].copy())
+        for arity, facts in train.items()
+    }
     fewer = {arity: facts.take(slice(1, None)) for arity, facts in train.items()}
     others = f"{run} was trained on other facts than tiny has"
     assert (
@@ -89,19 +96,25 @@ def test_other_facts_over_the_same_names_are_refused(run: Path, make_old: Callab
 def test_facts_of_the_run_that_changed_since_it_began_are_refused(run: Path) -> None:
     facts = pl.read_parquet(run / "facts.parquet")
     facts.reverse().write_parquet(run / "facts.parquet")
-    assert refusal(run) == f"{run}: expected the names and facts that the run began with, found others"
+    assert (
+        refusal(run) == f"{run}: expected the names and facts that the run began with, found others"
+    )
     assert main(["train", "--resume", "--out", str(run), "--quiet"]) == 1
 
 
 def test_a_run_that_is_trained_and_has_no_checkpoint_keeps_its_weights(run: Path) -> None:
     shutil.rmtree(run / "checkpoint")
     before = (run / "weights.safetensors").read_bytes()
-    assert refusal(run) == f"{run} is trained and has no checkpoint to go on from; begin another run"
+    assert (
+        refusal(run) == f"{run} is trained and has no checkpoint to go on from; begin another run"
+    )
     assert (run / "weights.safetensors").read_bytes() == before
 
 
 def history(*lines: str) -> Callable[[Path], None]:
-    return lambda run: (run / "history.jsonl").write_text("".join(f"{line}\n" for line in lines)) and None
+    return lambda run: (
+        (run / "history.jsonl").write_text("".join(f"{line}\n" for line in lines)) and None
+    )
 
 
 def config(old: str, new: str) -> Callable[[Path], None]:
@@ -121,7 +134,9 @@ def tensor(name: str, make: Callable[[Any], torch.Tensor | None]) -> Callable[[P
         with safe_open(run / STATE, framework="pt") as file:
             head = file.metadata()
         made = make(stored.pop(name, None))
-        save_file(stored if made is None else {**stored, name: made.contiguous()}, run / STATE, head)
+        save_file(
+            stored if made is None else {**stored, name: made.contiguous()}, run / STATE, head
+        )
 
     return change
 
@@ -139,26 +154,42 @@ def progress(**values: Any) -> Callable[[Path], None]:
 
 
 DAMAGE: dict[str, Callable[[Path], None]] = {
-    "history.jsonl:1: expected JSON, found a broken file (Expecting value: line 1 column 1 (char 0))": history("x"),
+    "history.jsonl:1: expected JSON, found a broken file (Expecting value: line 1 column 1 (char 0))": history(
+        "x"
+    ),
     "history.jsonl:1: expected seconds, found none": history('{"epoch": 1, "loss": 1.0}'),
     "history.jsonl:1: expected a JSON object, found []": history("[]"),
     "history.jsonl:1: expected loss to be a finite number, found nan": history(
         '{"epoch": 1, "loss": NaN, "seconds": 0}'
     ),
-    "history.jsonl:1: expected epoch 1, found epoch 2": history('{"epoch": 2, "loss": 1, "seconds": 0}'),
+    "history.jsonl:1: expected epoch 1, found epoch 2": history(
+        '{"epoch": 2, "loss": 1, "seconds": 0}'
+    ),
     "history.jsonl: expected the 2 epochs before the checkpoint, found 0": history(),
     "config.toml: expected training.batch_size = 32, as the checkpoint was written with, found 33": config(
         "batch_size = 32", "batch_size = 33"
     ),
-    "config.toml: no setting training.epoch; did you mean 'epochs'?": config("epochs = 2", "epochs = 2\nepoch = 3"),
-    "config.toml: expected a table [training], found a single value": config("[training]", "[[training]]"),
+    "config.toml: no setting training.epoch; did you mean 'epochs'?": config(
+        "epochs = 2", "epochs = 2\nepoch = 3"
+    ),
+    "config.toml: expected a table [training], found a single value": config(
+        "[training]", "[[training]]"
+    ),
     f"{STATE}: expected entity.weight of shape [30, 4000000000], found [30, 4]": config(
         "entity_dim = 4", "entity_dim = 4000000000"
     ),
-    f"{BROKEN} (progress: expected epoch to be a valid integer, found '3'){FIRST}": progress(epoch="3"),
-    f"{BROKEN} (it has an unknown part 'other'){FIRST}": tensor("other/x", lambda _: torch.zeros(1)),
-    f"{STATE}: expected a place in 4 batches, found 0 facts in 9 batches{FIRST}": progress(batches_done=9),
-    f"{STATE}: expected entity.weight of shape [30, 4], found none": tensor("model/entity.weight", lambda _: None),
+    f"{BROKEN} (progress: expected epoch to be a valid integer, found '3'){FIRST}": progress(
+        epoch="3"
+    ),
+    f"{BROKEN} (it has an unknown part 'other'){FIRST}": tensor(
+        "other/x", lambda _: torch.zeros(1)
+    ),
+    f"{STATE}: expected a place in 4 batches, found 0 facts in 9 batches{FIRST}": progress(
+        batches_done=9
+    ),
+    f"{STATE}: expected entity.weight of shape [30, 4], found none": tensor(
+        "model/entity.weight", lambda _: None
+    ),
     f"{STATE}: expected best/entity.weight of float32, found float16{FIRST}": tensor(
         "best/entity.weight", lambda stored: stored.half()
     ),
@@ -168,7 +199,9 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
     f"{STATE}: expected optimizer/rows/0/mean of shape [30, 4], found [29, 4]{FIRST}": tensor(
         "optimizer/rows/0/mean", lambda stored: stored[1:]
     ),
-    f"{STATE}: expected optimizer/x of shape none, found [1]{FIRST}": tensor("optimizer/x", lambda _: torch.zeros(1)),
+    f"{STATE}: expected optimizer/x of shape none, found [1]{FIRST}": tensor(
+        "optimizer/x", lambda _: torch.zeros(1)
+    ),
     f"{STATE}: expected regime/cache-0 of entities that there are, found others{FIRST}": tensor(
         "regime/cache-0", lambda stored: stored + 30
     ),
@@ -189,14 +222,27 @@ def test_a_checkpoint_that_was_cut_off_is_named_with_what_to_do(run: Path) -> No
     message = refusal(run)
     assert message.startswith(f"{run}/{BROKEN} (")
     assert message.endswith(FIRST)
-    assert len(getd.train(tiny_knowledge_base(), out=run, config=CONFIG, overwrite=True).folder.read_history()) == 2
+    assert (
+        len(
+            getd.train(
+                tiny_knowledge_base(), out=run, config=CONFIG, overwrite=True
+            ).folder.read_history()
+        )
+        == 2
+    )
 
 
-def test_a_training_that_gets_more_epochs_fits_what_was_fitted_to_its_weights_again(tmp_path: Path) -> None:
-    kb = KnowledgeBase.from_facts([("r", f"a{i}", f"b{i % 5}", f"c{j}") for i in range(15) for j in range(6)])
+def test_a_training_that_gets_more_epochs_fits_what_was_fitted_to_its_weights_again(
+    tmp_path: Path,
+) -> None:
+    kb = KnowledgeBase.from_facts(
+        [("r", f"a{i}", f"b{i % 5}", f"c{j}") for i in range(15) for j in range(6)]
+    )
     run = getd.train(kb, out=tmp_path / "run", config=CONFIG, epochs=1, learning_rate=0.02).path
     getd.open_run(run).remember()
-    before = {name: json.loads((run / name).read_text()) for name in ("memory.json", "calibration.json")}
+    before = {
+        name: json.loads((run / name).read_text()) for name in ("memory.json", "calibration.json")
+    }
     getd.train(kb, out=run, resume=True, epochs=20)
     after = {name: json.loads((run / name).read_text()) for name in before}
     assert all(after[name]["fitted_to"] != before[name]["fitted_to"] for name in before)

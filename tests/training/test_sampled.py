@@ -33,7 +33,11 @@ N_ENTITIES, N_RELATIONS, CPU = 60, 3, torch.device("cpu")
 
 def facts_of(arity: int, seed: int = 0) -> dict[int, Facts]:
     rng = np.random.default_rng(seed)
-    return {arity: Facts(rng.integers(0, N_RELATIONS, 400), rng.integers(0, N_ENTITIES // 4, (400, arity)))}
+    return {
+        arity: Facts(
+            rng.integers(0, N_RELATIONS, 400), rng.integers(0, N_ENTITIES // 4, (400, arity))
+        )
+    }
 
 
 def known_of(blocks: dict[int, Facts]) -> KnownAnswers:
@@ -43,7 +47,9 @@ def known_of(blocks: dict[int, Facts]) -> KnownAnswers:
 def small_model(form: str, arity: int) -> ScoringModel:
     name, values = FORMS[form]
     generator = torch.Generator().manual_seed(1)
-    return make_model(name, model_settings(name, values), N_ENTITIES, N_RELATIONS, (arity,), generator).double()
+    return make_model(
+        name, model_settings(name, values), N_ENTITIES, N_RELATIONS, (arity,), generator
+    ).double()
 
 
 def spread(model: ScoringModel) -> None:
@@ -58,15 +64,23 @@ def step(regime: Regime, model: ScoringModel, batch: Batch) -> tuple[float, dict
     model.zero_grad(set_to_none=True)
     torch.manual_seed(0)  # dropout
     loss = regime.prepare(batch)(model)
-    return loss.item(), {name: p.grad.to_dense() for name, p in model.named_parameters() if p.grad is not None}
+    return loss.item(), {
+        name: p.grad.to_dense() for name, p in model.named_parameters() if p.grad is not None
+    }
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("more", [{}, {"label_smoothing": 0.2, "relation_loss": 0.5, "n3": 0.1}], ids=["paper", "more"])
-def test_with_all_entities_as_negatives_the_loss_is_that_of_1vsall(form: str, more: dict[str, float]) -> None:
+@pytest.mark.parametrize(
+    "more", [{}, {"label_smoothing": 0.2, "relation_loss": 0.5, "n3": 0.1}], ids=["paper", "more"]
+)
+def test_with_all_entities_as_negatives_the_loss_is_that_of_1vsall(
+    form: str, more: dict[str, float]
+) -> None:
     arity = 2 if MODELS[FORMS[form][0]][0].binary_only else 3
     blocks, model = facts_of(arity), small_model(form, arity)
-    model.train(isinstance(model, DotProductModel))  # else positions are normalised one by one in 1vsall
+    model.train(
+        isinstance(model, DotProductModel)
+    )  # else positions are normalised one by one in 1vsall
     known, batch = known_of(blocks), Batch(0, np.array([3, 17, 200, 8, 8]))
     everything = TrainSettings(regime="sampled", negatives=N_ENTITIES, **more)
     found = step(Sampled(blocks, known, N_ENTITIES, everything, CPU), model, batch)
@@ -79,11 +93,15 @@ def test_with_all_entities_as_negatives_the_loss_is_that_of_1vsall(form: str, mo
 
 @pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize("power", [0.0, 0.75])
-def test_the_sum_over_drawn_negatives_is_an_unbiased_estimate_of_that_over_all(shared: bool, power: float) -> None:
+def test_the_sum_over_drawn_negatives_is_an_unbiased_estimate_of_that_over_all(
+    shared: bool, power: float
+) -> None:
     blocks, model = facts_of(3), small_model("n-cp", 3).eval()
     spread(model)
     known, rows = known_of(blocks), np.array([3, 17, 200])
-    settings = TrainSettings(regime="sampled", negatives=20, shared_negatives=shared, negative_power=power)
+    settings = TrainSettings(
+        regime="sampled", negatives=20, shared_negatives=shared, negative_power=power
+    )
     regime = Sampled(blocks, known, N_ENTITIES, settings, CPU)
     facts = blocks[3].take(rows)
     exact = torch.zeros(3, 3, dtype=torch.float64)
@@ -92,7 +110,9 @@ def test_the_sum_over_drawn_negatives_is_an_unbiased_estimate_of_that_over_all(s
             question = torch.tensor(facts.relation[[i]]), torch.tensor(facts.entities[[i]])
             scores = model.score_candidates(*question, position)[0].detach()
             out = known.lookup(facts.relation[[i]], facts.entities[[i]], position).values.tolist()
-            exact[i, position] = sum(math.exp(float(scores[c])) for c in range(N_ENTITIES) if c not in out)
+            exact[i, position] = sum(
+                math.exp(float(scores[c])) for c in range(N_ENTITIES) if c not in out
+            )
     estimates = []
     for draw in range(3000):
         work = regime.prepare(Batch(0, rows, (1, draw)))
@@ -112,14 +132,20 @@ def test_the_sum_over_drawn_negatives_is_an_unbiased_estimate_of_that_over_all(s
 def test_the_gradient_tends_to_that_of_1vsall_as_samples_grow(form: str) -> None:
     blocks, model = facts_of(3), small_model(form, 3).eval()
     known, rows = known_of(blocks), np.arange(40)
-    _, wanted = step(OneVsAll(blocks, known, N_ENTITIES, TrainSettings(), CPU), model, Batch(0, rows))
+    _, wanted = step(
+        OneVsAll(blocks, known, N_ENTITIES, TrainSettings(), CPU), model, Batch(0, rows)
+    )
 
     def distance(negatives: int) -> float:
-        regime = Sampled(blocks, known, N_ENTITIES, TrainSettings(regime="sampled", negatives=negatives), CPU)
+        regime = Sampled(
+            blocks, known, N_ENTITIES, TrainSettings(regime="sampled", negatives=negatives), CPU
+        )
         apart = []
         for draw in range(20):
             _, found = step(regime, model, Batch(0, rows, (1, draw)))
-            apart.append(sum(float((found[name] - grad).square().sum()) for name, grad in wanted.items()))
+            apart.append(
+                sum(float((found[name] - grad).square().sum()) for name, grad in wanted.items())
+            )
         return (np.mean(apart) / sum(float(grad.square().sum()) for grad in wanted.values())) ** 0.5
 
     few, more, many = (distance(negatives) for negatives in (3, 12, 48))
@@ -132,9 +158,18 @@ def test_the_gradient_tends_to_that_of_1vsall_as_samples_grow(form: str) -> None
 def test_what_is_left_out_is_what_nested_loops_leave_out(arity: int) -> None:
     rng = np.random.default_rng(2)
     target = torch.tensor(rng.integers(0, 9, (5, arity)))
-    pairs = sorted({(q, e) for q, e in rng.integers(0, [5 * arity, 9], (40, 2)).tolist() if target.view(-1)[q] != e})
+    pairs = sorted(
+        {
+            (q, e)
+            for q, e in rng.integers(0, [5 * arity, 9], (40, 2)).tolist()
+            if target.view(-1)[q] != e
+        }
+    )
     left_out = torch.tensor([q for q, _ in pairs]), torch.tensor([e for _, e in pairs])
-    shared, own = torch.tensor(rng.integers(0, 9, (arity, 7))), torch.tensor(rng.integers(0, 9, (5, arity, 7)))
+    shared, own = (
+        torch.tensor(rng.integers(0, 9, (arity, 7))),
+        torch.tensor(rng.integers(0, 9, (5, arity, 7))),
+    )
 
     def wanted(ids: Tensor) -> set[int]:
         found = set()
@@ -146,14 +181,20 @@ def test_what_is_left_out_is_what_nested_loops_leave_out(arity: int) -> None:
                         found.add((i * arity + p) * 7 + k)
         return found
 
-    assert set(shared_left_out(shared, left_out, target, 9).tolist()) == wanted(shared.expand(5, -1, -1))
+    assert set(shared_left_out(shared, left_out, target, 9).tolist()) == wanted(
+        shared.expand(5, -1, -1)
+    )
     assert set(own_left_out(own, left_out, target, 9).tolist()) == wanted(own)
     nothing = (torch.zeros(0, dtype=torch.long),) * 2
-    assert set(own_left_out(target.unsqueeze(2), nothing, target, 9).tolist()) == set(range(5 * arity))
+    assert set(own_left_out(target.unsqueeze(2), nothing, target, 9).tolist()) == set(
+        range(5 * arity)
+    )
 
 
 def test_frequent_entities_are_drawn_more_often() -> None:
-    blocks = [Facts(np.zeros(4, dtype=np.int64), np.array([[0, 1], [0, 1], [0, 2], [0, 0]]))]  # 5, 2, 1, 0 times
+    blocks = [
+        Facts(np.zeros(4, dtype=np.int64), np.array([[0, 1], [0, 1], [0, 2], [0, 0]]))
+    ]  # 5, 2, 1, 0 times
     drawn = Drawing(blocks, 4, 0.5).draw((200_000,), np.random.default_rng(0))
     wanted = np.array([5, 2, 1, 1]) ** 0.5
     assert np.bincount(drawn) / len(drawn) == pytest.approx(wanted / wanted.sum(), abs=0.005)
@@ -165,19 +206,30 @@ def test_frequent_entities_are_drawn_more_often() -> None:
 @pytest.mark.parametrize("kind", ["margin", "logistic"])
 def test_margin_and_logistic_losses_are_their_formulas(kind: str, adversarial: float) -> None:
     settings = TrainSettings(
-        regime="sampled", sampled_loss=kind, margin=0.8, score_shift=0.3, self_adversarial=adversarial
+        regime="sampled",
+        sampled_loss=kind,
+        margin=0.8,
+        score_shift=0.3,
+        self_adversarial=adversarial,
     )
     scores = torch.randn(3, 2, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     left_out = [0, 5, 8, 9, 10, 11]  # of the third question all
     total = 0.0
     for question, row in enumerate(scores.view(6, 5).tolist()):
-        answer, negative = row[0], [s for k, s in enumerate(row[1:]) if question * 4 + k not in left_out]
+        answer, negative = (
+            row[0],
+            [s for k, s in enumerate(row[1:]) if question * 4 + k not in left_out],
+        )
         raw = [math.exp(adversarial * s) for s in negative]
         weights = [r / sum(raw) for r in raw]
         if kind == "margin":
-            total += sum(w * max(0.0, 0.8 - answer + s) for w, s in zip(weights, negative, strict=True))
+            total += sum(
+                w * max(0.0, 0.8 - answer + s) for w, s in zip(weights, negative, strict=True)
+            )
         else:
-            wrong = sum(w * math.log1p(math.exp(s + 0.3)) for w, s in zip(weights, negative, strict=True))
+            wrong = sum(
+                w * math.log1p(math.exp(s + 0.3)) for w, s in zip(weights, negative, strict=True)
+            )
             total += math.log1p(math.exp(-answer - 0.3)) + wrong
     assert sampled_loss(
         scores[:, :, :1], scores[:, :, 1:], torch.tensor(left_out), None, settings
@@ -190,16 +242,23 @@ def test_hard_negatives_are_the_high_scores_each_once() -> None:
     assert set(hardest(ids, scores, torch.tensor([3]), 2).flatten().tolist()) == {4, 7}
     torch.manual_seed(0)
     equal = torch.cat(
-        [hardest(ids[:, :, 1:4], torch.zeros(1, 1, 3), torch.tensor([], dtype=torch.long), 1) for _ in range(3000)]
+        [
+            hardest(ids[:, :, 1:4], torch.zeros(1, 1, 3), torch.tensor([], dtype=torch.long), 1)
+            for _ in range(3000)
+        ]
     )
     shares = torch.bincount(equal.flatten()) / len(equal)
-    assert shares[[1, 4, 7]].tolist() == pytest.approx([1 / 3] * 3, abs=0.04)  # a draw, not a choice
+    assert shares[[1, 4, 7]].tolist() == pytest.approx(
+        [1 / 3] * 3, abs=0.04
+    )  # a draw, not a choice
 
 
 def test_a_cache_finds_harder_negatives_than_chance() -> None:
     blocks, model = facts_of(2), small_model("n-cp", 2).eval()
     spread(model)
-    settings = TrainSettings(regime="sampled", negatives=20, shared_negatives=False, hard_negatives=5)
+    settings = TrainSettings(
+        regime="sampled", negatives=20, shared_negatives=False, hard_negatives=5
+    )
     regime, rows = Sampled(blocks, known_of(blocks), N_ENTITIES, settings, CPU), np.arange(100)
     means = []
     for draw in range(10):
@@ -217,19 +276,29 @@ def test_a_cache_finds_harder_negatives_than_chance() -> None:
 def test_a_step_changes_the_rows_that_were_drawn_alone(form: str, optimizer: str) -> None:
     blocks, model = facts_of(3), small_model(form, 3)
     settings = TrainSettings(
-        regime="sampled", negatives=2, optimizer=optimizer, ema=0.9, n3=0.1, clip=1.0, learning_rate=0.1
+        regime="sampled",
+        negatives=2,
+        optimizer=optimizer,
+        ema=0.9,
+        n3=0.1,
+        clip=1.0,
+        learning_rate=0.1,
     )
     regime = Sampled(blocks, known_of(blocks), N_ENTITIES, settings, CPU)
     trainer, batch = Trainer(model, regime, None, settings), Batch(0, np.array([3, 17]))
     work = regime.prepare(batch)
     prepared = work.args[0]
-    drawn = set(prepared.facts.entities.flatten().tolist()) | set(prepared.negatives.ids.flatten().tolist())
+    drawn = set(prepared.facts.entities.flatten().tolist()) | set(
+        prepared.negatives.ids.flatten().tolist()
+    )
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     trainer.step(work)
     tables = [name for name in before if "entity" in name.split(".") and before[name].dim() == 2]
     changed = set()
     for name in tables:
-        changed |= set(torch.nonzero((model.state_dict()[name] != before[name]).any(dim=1)).flatten().tolist())
+        changed |= set(
+            torch.nonzero((model.state_dict()[name] != before[name]).any(dim=1)).flatten().tolist()
+        )
     assert changed == drawn
     assert trainer.average is not None
     for name in tables:
@@ -240,12 +309,23 @@ def test_a_step_changes_the_rows_that_were_drawn_alone(form: str, optimizer: str
 def test_rows_learn_as_whole_parameters_do() -> None:
     """RowAdam is Adam where every row is touched, and RowAdagrad its formula."""
     rows = torch.nn.Parameter(torch.randn(4, 3, generator=torch.Generator().manual_seed(0)))
-    whole, third = torch.nn.Parameter(rows.detach().clone()), torch.nn.Parameter(rows.detach().clone())
-    by_row, adam, adagrad = RowAdam([rows], 0.1), torch.optim.Adam([whole], 0.1), RowAdagrad([third], 0.1)
+    whole, third = (
+        torch.nn.Parameter(rows.detach().clone()),
+        torch.nn.Parameter(rows.detach().clone()),
+    )
+    by_row, adam, adagrad = (
+        RowAdam([rows], 0.1),
+        torch.optim.Adam([whole], 0.1),
+        RowAdagrad([third], 0.1),
+    )
     sums, wanted = torch.zeros(4), third.detach().clone()
     for seed in range(5):
         grad = torch.randn(4, 3, generator=torch.Generator().manual_seed(seed))
-        whole.grad, rows.grad, third.grad = grad, grad.to_sparse(1).coalesce(), grad.to_sparse(1).coalesce()
+        whole.grad, rows.grad, third.grad = (
+            grad,
+            grad.to_sparse(1).coalesce(),
+            grad.to_sparse(1).coalesce(),
+        )
         for optimizer in (by_row, adam, adagrad):
             optimizer.step()
         for i in range(4):
@@ -257,14 +337,18 @@ def test_rows_learn_as_whole_parameters_do() -> None:
 
 def test_a_lazy_moving_average_is_the_eager_one() -> None:
     generator = torch.Generator().manual_seed(0)
-    model = torch.nn.Embedding(6, 2, _weight=torch.randn(6, 2, generator=generator), sparse=True).double()
+    model = torch.nn.Embedding(
+        6, 2, _weight=torch.randn(6, 2, generator=generator), sparse=True
+    ).double()
     lazy, eager = MovingAverage(model, 0.9, [model.weight]), model.weight.detach().clone()
     for number in range(30):
         rows = torch.unique(torch.randint(6, (2,), generator=generator))
         touched = [(model.weight, rows)]
         lazy.before_step(touched)
         with torch.no_grad():
-            model.weight[rows] += torch.randn(len(rows), 2, dtype=torch.float64, generator=generator)
+            model.weight[rows] += torch.randn(
+                len(rows), 2, dtype=torch.float64, generator=generator
+            )
         lazy.after_step(touched, number)
         eager.lerp_(model.weight.detach(), 1 - min(0.9, (1 + number) / (10 + number)))
         assert_close(lazy.weights()["weight"], eager)
@@ -282,9 +366,18 @@ def test_a_lazy_moving_average_is_the_eager_one() -> None:
     ],
     ids=["adagrad", "cache", "logistic"],
 )
-def test_a_run_that_was_interrupted_ends_with_the_same_weights(more: dict[str, object], tmp_path: Path) -> None:
+def test_a_run_that_was_interrupted_ends_with_the_same_weights(
+    more: dict[str, object], tmp_path: Path
+) -> None:
     kb = getd.load("Synthetic10-3")
-    settings = {"regime": "sampled", "negatives": 4, "batch_size": 64, "epochs": 3, "ema": 0.9, **more}
+    settings = {
+        "regime": "sampled",
+        "negatives": 4,
+        "batch_size": 64,
+        "epochs": 3,
+        "ema": 0.9,
+        **more,
+    }
     whole = getd.train(kb, out=tmp_path / "whole", **settings)
 
     steps = 0
@@ -294,7 +387,12 @@ def test_a_run_that_was_interrupted_ends_with_the_same_weights(more: dict[str, o
         steps += 1
 
     with pytest.raises(Interrupted):
-        getd.train(kb, out=tmp_path / "parts", callbacks=Callbacks(stop, should_stop=lambda: steps == 10), **settings)
+        getd.train(
+            kb,
+            out=tmp_path / "parts",
+            callbacks=Callbacks(stop, should_stop=lambda: steps == 10),
+            **settings,
+        )
     parts = getd.train(kb, out=tmp_path / "parts", resume=True)
     assert steps == 10
     for name, tensor in whole.model.state_dict().items():
@@ -304,14 +402,24 @@ def test_a_run_that_was_interrupted_ends_with_the_same_weights(more: dict[str, o
 @pytest.mark.parametrize("loss", ["softmax", "margin", "logistic"])
 def test_every_loss_learns(loss: str, tmp_path: Path) -> None:
     kb = getd.load("demo")
-    settings = {"sampled_loss": loss, "regime": "sampled", "negatives": 64, "epochs": 15, "learning_rate": 0.01}
-    run = getd.train(kb, "distmult", tmp_path / "run", config={"model": {"entity_dim": 32}}, **settings)
+    settings = {
+        "sampled_loss": loss,
+        "regime": "sampled",
+        "negatives": 64,
+        "epochs": 15,
+        "learning_rate": 0.01,
+    }
+    run = getd.train(
+        kb, "distmult", tmp_path / "run", config={"model": {"entity_dim": 32}}, **settings
+    )
     assert run.evaluate("test").mrr > 0.3
 
 
 def test_settings_that_do_not_go_together_are_refused() -> None:
     kb = getd.load("demo")
-    with pytest.raises(ConfigError, match=r"self_adversarial goes with the sampled_loss margin or logistic"):
+    with pytest.raises(
+        ConfigError, match=r"self_adversarial goes with the sampled_loss margin or logistic"
+    ):
         getd.train(kb, regime="sampled", self_adversarial=1.0)
     with pytest.raises(ConfigError, match=r"hard_negatives goes with shared_negatives = false"):
         getd.train(kb, regime="sampled", hard_negatives=8)

@@ -29,7 +29,9 @@ def sizes(kb: KnowledgeBase) -> dict[str, object]:
 
 def config(**training: object) -> dict[str, object]:
     model = {"name": "getd", "entity_dim": 6, "ring_ranks": 3, "norm": "batch"}
-    return full_config({"model": model, "training": {"epochs": 12, "learning_rate": 0.02, **training}}, None, {})
+    return full_config(
+        {"model": model, "training": {"epochs": 12, "learning_rate": 0.02, **training}}, None, {}
+    )
 
 
 @pytest.mark.parametrize("ema", [0.0, 0.9])
@@ -64,16 +66,22 @@ def test_a_training_without_validation_ends_with_the_statistics_of_its_last_weig
         trainer.train()
     model = trainer.model
     assert isinstance(model, MultilinearModel)
-    assert_close(batch_norms(model)[0].running_mean, model.relation.weight[0].detach(), rtol=0, atol=1e-5)
+    assert_close(
+        batch_norms(model)[0].running_mean, model.relation.weight[0].detach(), rtol=0, atol=1e-5
+    )
 
 
-def test_many_facts_are_sampled_and_the_same_ones_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_facts_are_sampled_and_the_same_ones_every_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     rng = np.random.default_rng(0)
     facts = [("of", f"a{a}", f"b{b}") for a, b in rng.integers(0, 900, (SAMPLE + 2000, 2))]
     kb = KnowledgeBase.from_facts({"train": facts})
     seen: list[torch.Tensor] = []
     with trainer_of(kb, config(), sizes(kb)) as trainer:
-        monkeypatch.setattr(trainer.model, "pass_through", lambda relation, entities: seen.append(entities))
+        monkeypatch.setattr(
+            trainer.model, "pass_through", lambda relation, entities: seen.append(entities)
+        )
         monkeypatch.setattr(trainer.model, "relation_query", lambda entities: None)
         for _ in range(2):
             take_statistics(trainer.model, kb.split("train"), 0, torch.device("cpu"))
@@ -92,7 +100,9 @@ def test_the_query_for_a_relation_has_statistics_too_and_leaves_those_of_entitie
         take_statistics(model, kb.split("train"), 0, torch.device("cpu"))
         norms = model.eval().norms["3"]
         entities = torch.tensor(kb.split("train")[3].entities)
-        assert_close(norms.entity.norm.running_mean, model.entity(entities).mean(dim=(0, 1)).detach())  # type: ignore[union-attr]
+        assert_close(
+            norms.entity.norm.running_mean, model.entity(entities).mean(dim=(0, 1)).detach()
+        )  # type: ignore[union-attr]
         queries = model.relation_query(entities).detach()
     assert_close(queries.mean(dim=0), torch.zeros(6), rtol=0, atol=1e-4)
     assert_close(queries.std(dim=0), torch.ones(6), rtol=0, atol=0.01)

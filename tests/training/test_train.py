@@ -39,7 +39,9 @@ def weights(path: Path) -> dict[str, torch.Tensor]:
 
 
 def same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
-    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+    return first.keys() == second.keys() and all(
+        torch.equal(first[name], second[name]) for name in first
+    )
 
 
 def config(**training: object) -> dict[str, dict[str, object]]:
@@ -104,9 +106,22 @@ def test_a_training_that_was_stopped_anywhere_goes_on_bit_for_bit(
 
 def test_an_interrupt_leaves_a_checkpoint_and_says_how_to_go_on(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    command = [sys.executable, "-m", "getd", "train", "demo", "--out", str(out), "--set", "training.epochs=1000"]
+    command = [
+        sys.executable,
+        "-m",
+        "getd",
+        "train",
+        "demo",
+        "--out",
+        str(out),
+        "--set",
+        "training.epochs=1000",
+    ]
     process = subprocess.Popen(
-        [*command, "--set", "training.threads=1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*command, "--set", "training.threads=1"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     try:
         assert process.stderr is not None
@@ -122,7 +137,18 @@ def test_an_interrupt_leaves_a_checkpoint_and_says_how_to_go_on(tmp_path: Path) 
         f"interrupted; go on with: getd train --resume --out {out}",
     )
     done = subprocess.run(
-        [sys.executable, "-m", "getd", "train", "--resume", "--out", str(out), "--set", "training.epochs=3", "--json"],
+        [
+            sys.executable,
+            "-m",
+            "getd",
+            "train",
+            "--resume",
+            "--out",
+            str(out),
+            "--set",
+            "training.epochs=3",
+            "--json",
+        ],
         capture_output=True,
         text=True,
         check=False,
@@ -132,18 +158,26 @@ def test_an_interrupt_leaves_a_checkpoint_and_says_how_to_go_on(tmp_path: Path) 
 
 
 def test_the_best_weights_are_a_copy_not_the_last(kb: KnowledgeBase, tmp_path: Path) -> None:
-    run = getd.train(kb, out=tmp_path / "run", config=config(epochs=8, learning_rate=0.3, patience=3))
+    run = getd.train(
+        kb, out=tmp_path / "run", config=config(epochs=8, learning_rate=0.3, patience=3)
+    )
     history = RunFolder(tmp_path / "run").read_history()
     best = max(history, key=lambda line: line["valid_mrr"])
-    assert run.evaluate("valid", floors=False, by=()).mrr == pytest.approx(best["valid_mrr"], abs=1e-9)
+    assert run.evaluate("valid", floors=False, by=()).mrr == pytest.approx(
+        best["valid_mrr"], abs=1e-9
+    )
     report = run.folder.read_json("report.json")
     assert (report["best_epoch"], report["valid_mrr"]) == (best["epoch"], best["valid_mrr"])
 
 
 def test_patience_ends_a_training(kb: KnowledgeBase, tmp_path: Path) -> None:
-    getd.train(kb, out=tmp_path / "run", config=config(epochs=50, learning_rate=1e-9, patience=2, ema=0.0))
+    getd.train(
+        kb, out=tmp_path / "run", config=config(epochs=50, learning_rate=1e-9, patience=2, ema=0.0)
+    )
     assert len(RunFolder(tmp_path / "run").read_history()) <= 10
-    getd.train(kb, out=tmp_path / "never", config=config(epochs=5, learning_rate=1e-9, patience=0, ema=0.0))
+    getd.train(
+        kb, out=tmp_path / "never", config=config(epochs=5, learning_rate=1e-9, patience=0, ema=0.0)
+    )
     assert len(RunFolder(tmp_path / "never").read_history()) == 5
     assert RunFolder(tmp_path / "never").read_config()["training"]["patience"] == 0
 
@@ -153,7 +187,9 @@ def test_a_loss_that_explodes_stops_the_training(kb: KnowledgeBase, tmp_path: Pa
         "model": {"name": "n-cp", "entity_dim": 4, "initial_scale": 1e30, "norm": "none"},
         "training": {"epochs": 1},
     }
-    with pytest.raises(NonFiniteScores, match=r"^the loss became (nan|inf); try a smaller learning_rate$"):
+    with pytest.raises(
+        NonFiniteScores, match=r"^the loss became (nan|inf); try a smaller learning_rate$"
+    ):
         getd.train(kb, out=tmp_path / "run", config=wild)
 
 
@@ -169,12 +205,16 @@ def test_a_run_is_kept_unless_told(kb: KnowledgeBase, tmp_path: Path) -> None:
     with pytest.raises(RunError) as caught:
         getd.train(kb, out=out, config=config(epochs=1))
     assert (
-        str(caught.value) == f"{out} holds a run already; pass --resume to go on with it or --overwrite to start anew"
+        str(caught.value)
+        == f"{out} holds a run already; pass --resume to go on with it or --overwrite to start anew"
     )
     getd.train(kb, out=out, config=config(epochs=2), overwrite=True)
     with pytest.raises(RunError) as caught:
         getd.train(kb, out=out, config=config(learning_rate=0.5), resume=True)
-    assert str(caught.value) == f"{out} was begun with training.learning_rate = 0.01, found 0.5; begin another run"
+    assert (
+        str(caught.value)
+        == f"{out} was begun with training.learning_rate = 0.01, found 0.5; begin another run"
+    )
     other = KnowledgeBase.from_facts({"train": [("r", "a", "b")]})
     with pytest.raises(RunError, match=r" was trained on other data than facts$"):
         getd.train(other, out=out, resume=True)
@@ -188,26 +228,41 @@ def test_a_folder_that_is_no_run_is_never_replaced(kb: KnowledgeBase, tmp_path: 
     assert (tmp_path / "thesis.md").exists()
 
 
-def test_wrong_settings_are_refused_before_anything_is_written(kb: KnowledgeBase, tmp_path: Path) -> None:
+def test_wrong_settings_are_refused_before_anything_is_written(
+    kb: KnowledgeBase, tmp_path: Path
+) -> None:
     with pytest.raises(ConfigError, match=r"^no setting training.epoch; did you mean 'epochs'\?$"):
         getd.train(kb, out=tmp_path / "run", epoch=3)
-    with pytest.raises(ConfigError, match=r"^no section 'modell' in a config; did you mean 'model'\?$"):
+    with pytest.raises(
+        ConfigError, match=r"^no section 'modell' in a config; did you mean 'model'\?$"
+    ):
         getd.train(kb, out=tmp_path / "run", config={"modell": {}})
-    with pytest.raises(ConfigError, match=r"relation_loss goes with the regimes 1vsall and sampled"):
+    with pytest.raises(
+        ConfigError, match=r"relation_loss goes with the regimes 1vsall and sampled"
+    ):
         getd.train(kb, out=tmp_path / "run", regime="kvsall", relation_loss=1.0)
-    with pytest.raises(ShapeError, match=r"^ring_shape is for facts of one arity; leave it out for mixed arities$"):
+    with pytest.raises(
+        ShapeError, match=r"^ring_shape is for facts of one arity; leave it out for mixed arities$"
+    ):
         getd.train(kb, out=tmp_path / "run", config={"model": {"ring_shape": [5, 5]}})
     with pytest.raises(FactError, match=r"^facts has no train facts: it has test only$"):
         getd.train(KnowledgeBase.from_facts({"test": [("r", "a", "b")]}), out=tmp_path / "run")
     if not torch.cuda.is_available():
-        with pytest.raises(ConfigError, match=r"^training.device is cuda, but torch finds no GPU here$"):
+        with pytest.raises(
+            ConfigError, match=r"^training.device is cuda, but torch finds no GPU here$"
+        ):
             getd.train(kb, out=tmp_path / "run", device="cuda")
     assert not (tmp_path / "run").exists()
 
 
 def test_epochs_are_told_as_they_come(kb: KnowledgeBase, tmp_path: Path) -> None:
     seen: list[Epoch] = []
-    getd.train(kb, out=tmp_path / "run", config=config(validate_every=2), callbacks=Callbacks(on_epoch=seen.append))
+    getd.train(
+        kb,
+        out=tmp_path / "run",
+        config=config(validate_every=2),
+        callbacks=Callbacks(on_epoch=seen.append),
+    )
     assert [epoch.epoch for epoch in seen] == [1, 2, 3, 4]
     assert [epoch.valid_mrr is None for epoch in seen] == [True, False, True, False]
     assert seen[0].facts == sum(len(facts) for facts in kb.split("train").values())
@@ -218,7 +273,10 @@ def test_the_demo_replaces_no_run_but_its_own(kb: KnowledgeBase, tmp_path: Path)
     getd.train(other, out=tmp_path / "run", config=config(epochs=1))
     with pytest.raises(RunError) as caught:
         train_demo(tmp_path / "run")
-    assert str(caught.value) == f"{tmp_path / 'run'} holds a run on mine; choose another place for the demo"
+    assert (
+        str(caught.value)
+        == f"{tmp_path / 'run'} holds a run on mine; choose another place for the demo"
+    )
 
 
 def test_the_demo_is_far_above_its_floors(tmp_path: Path) -> None:
@@ -242,9 +300,15 @@ def test_the_loss_on_validation_is_that_of_the_formula(kb: KnowledgeBase, tmp_pa
             relation, entities = torch.tensor(fact.relation), torch.tensor(fact.entities)
             for position in range(facts.arity):
                 scores = run.model.score_candidates(relation, entities, position)[0].tolist()
-                answer, others = int(entities[0, position]), known.lookup(fact.relation, fact.entities, position).values
+                answer, others = (
+                    int(entities[0, position]),
+                    known.lookup(fact.relation, fact.entities, position).values,
+                )
                 kept = [s for c, s in enumerate(scores) if c == answer or c not in others]
                 losses.append(np.log(np.sum(np.exp(kept))) - scores[answer])
     (line,) = run.folder.read_history()
     assert line["valid_loss"] == pytest.approx(np.mean(losses), rel=1e-5)
-    assert "valid_loss" not in getd.train(kb, out=tmp_path / "b", config=config(epochs=1)).folder.read_history()[0]
+    assert (
+        "valid_loss"
+        not in getd.train(kb, out=tmp_path / "b", config=config(epochs=1)).folder.read_history()[0]
+    )

@@ -33,11 +33,20 @@ def test_the_papers_space_is_the_papers() -> None:
     ("text", "message"),
     [
         ("[training.decai]\nchoices = [1.0]", "no setting training.decai; did you mean 'decay'?"),
-        ("[modell.entity_dim]\nchoices = [1]", "expected tables [model.KEY] and [training.KEY], found 'modell'"),
-        ("[training]\ndecay = 1.0", "expected tables [model.KEY] and [training.KEY], found 'training'"),
+        (
+            "[modell.entity_dim]\nchoices = [1]",
+            "expected tables [model.KEY] and [training.KEY], found 'modell'",
+        ),
+        (
+            "[training]\ndecay = 1.0",
+            "expected tables [model.KEY] and [training.KEY], found 'training'",
+        ),
         ("[training.decay]\nchoices = []", "training.decay: expected choices, found none"),
         ("[training.decay]\nlow = 1.0", "setting {path}: training.decay.high is missing"),
-        ("[training.decay]\nlow = 1.0\nhigh = 0.5", "training.decay: expected low ≤ high, found 1.0 and 0.5"),
+        (
+            "[training.decay]\nlow = 1.0\nhigh = 0.5",
+            "training.decay: expected low ≤ high, found 1.0 and 0.5",
+        ),
         (
             "[training.n3]\nlow = 0.0\nhigh = 0.5\nlog = true",
             "training.n3: expected low > 0 with log = true, found 0.0",
@@ -49,26 +58,33 @@ def test_a_mistake_in_a_space_is_one_line(tmp_path: Path, text: str, message: st
     path.write_text(text)
     with pytest.raises(ConfigError) as found:
         read_space(str(path), {}, "getd")
-    assert str(found.value) == (message.format(path=path) if "{path}" in message else f"{path}: {message}")
+    assert str(found.value) == (
+        message.format(path=path) if "{path}" in message else f"{path}: {message}"
+    )
 
 
 def test_values_that_training_would_refuse_are_refused_before_it(tmp_path: Path) -> None:
     path = tmp_path / "space.toml"
     path.write_text("[training.decay]\nchoices = [0.9, 1.5]")
-    with pytest.raises(ConfigError, match=r"^training\.decay: input should be less than or equal to 1, found 1\.5$"):
+    with pytest.raises(
+        ConfigError, match=r"^training\.decay: input should be less than or equal to 1, found 1\.5$"
+    ):
         read_space(str(path), {}, "getd")
 
 
 def test_a_mistyped_space_gets_the_nearest() -> None:
     with pytest.raises(
-        ConfigError, match=r"^no space or file 'papr'; did you mean 'paper'\? \(there are paper, wide\)$"
+        ConfigError,
+        match=r"^no space or file 'papr'; did you mean 'paper'\? \(there are paper, wide\)$",
     ):
         read_space("papr", {}, "getd")
 
 
 @pytest.mark.parametrize("log", [True, False])
 @pytest.mark.parametrize(("low", "high"), [(1, 64), (0.001, 0.1)])
-def test_a_range_is_searched_between_its_ends_on_its_scale(low: float, high: float, log: bool) -> None:
+def test_a_range_is_searched_between_its_ends_on_its_scale(
+    low: float, high: float, log: bool
+) -> None:
     found = _distribution(Range(low=low, high=high, log=log))
     assert (found.low, found.high, found.log) == (low, high, log)
     assert isinstance(found.low, type(low))

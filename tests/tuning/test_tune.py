@@ -25,7 +25,10 @@ from getd.tuning.trial import Trial
 from getd.tuning.tune import Tuned, tune
 
 LONG = 900  # seconds after which a process hangs, however much else the machine has to do
-SMALL = {"model": {"name": "n-cp", "entity_dim": 4}, "training": {"epochs": 3, "batch_size": 1024, "threads": 1}}
+SMALL = {
+    "model": {"name": "n-cp", "entity_dim": 4},
+    "training": {"epochs": 3, "batch_size": 1024, "threads": 1},
+}
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +38,9 @@ def kb() -> KnowledgeBase:
 
 @pytest.fixture
 def search(kb: KnowledgeBase, tmp_path: Path) -> Callable[..., Tuned]:
-    def search(trials: int, study: str = "study.db", given: KnowledgeBase = kb, **more: Any) -> Tuned:
+    def search(
+        trials: int, study: str = "study.db", given: KnowledgeBase = kb, **more: Any
+    ) -> Tuned:
         more = {"config": SMALL, "out": tmp_path / "run"} | more
         return tune(given, study=tmp_path / study, trials=trials, **more)
 
@@ -47,25 +52,40 @@ def tried(found: Tuned) -> list[tuple[dict[str, Any], float | None]]:
 
 
 @pytest.mark.parametrize("study", ["study.db", "study.journal"])
-def test_the_best_trial_is_trained_again_and_test_is_not_asked(search: Callable[..., Tuned], study: str) -> None:
+def test_the_best_trial_is_trained_again_and_test_is_not_asked(
+    search: Callable[..., Tuned], study: str
+) -> None:
     found = search(4, study)
     trials = found.study.trials()
     assert [trial.state for trial in trials] == ["complete"] * 4
     assert found.best.mrr == max(trial.mrr for trial in trials)
     assert all(trial.mrr == max(trial.curve.values()) for trial in trials)
-    assert len({trial.values["model.entity_dropout"] - trial.values["model.query_dropout"] for trial in trials}) == 4
+    assert (
+        len(
+            {
+                trial.values["model.entity_dropout"] - trial.values["model.query_dropout"]
+                for trial in trials
+            }
+        )
+        == 4
+    )
     defaults = full_config(SMALL, None, {})
     assert trials[0].values == {
-        name: defaults[name.split(".")[0]][name.split(".")[1]] for name in read_space("paper", SMALL)
+        name: defaults[name.split(".")[0]][name.split(".")[1]]
+        for name in read_space("paper", SMALL)
     }
     assert found.run is not None
     config = found.run.folder.read_config()
-    assert {name: config[name.split(".")[0]][name.split(".")[1]] for name in found.best.values} == found.best.values
+    assert {
+        name: config[name.split(".")[0]][name.split(".")[1]] for name in found.best.values
+    } == found.best.values
     assert not (found.run.path / "report.json").exists()
     assert found.run.evaluate("test").mrr > 0
 
 
-def test_a_study_that_goes_on_tries_what_it_would_have_tried(search: Callable[..., Tuned], tmp_path: Path) -> None:
+def test_a_study_that_goes_on_tries_what_it_would_have_tried(
+    search: Callable[..., Tuned], tmp_path: Path
+) -> None:
     search(2)
     second = search(5)
     whole = search(5, "other.db", out=tmp_path / "other")
@@ -75,12 +95,16 @@ def test_a_study_that_goes_on_tries_what_it_would_have_tried(search: Callable[..
     assert (again.run.path, again.best.number) == (second.run.path, second.best.number)
 
 
-def test_what_stands_in_test_plays_no_part(search: Callable[..., Tuned], kb: KnowledgeBase, tmp_path: Path) -> None:
+def test_what_stands_in_test_plays_no_part(
+    search: Callable[..., Tuned], kb: KnowledgeBase, tmp_path: Path
+) -> None:
     other = kb.with_splits(train=kb.split("train"), valid=kb.split("valid"), test=kb.split("train"))
     assert tried(search(2)) == tried(search(2, "other.db", other, out=tmp_path / "other"))
 
 
-def test_settings_that_lead_nowhere_are_pruned(search: Callable[..., Tuned], tmp_path: Path) -> None:
+def test_settings_that_lead_nowhere_are_pruned(
+    search: Callable[..., Tuned], tmp_path: Path
+) -> None:
     (tmp_path / "space.toml").write_text("[training.learning_rate]\nchoices = [1e38, 0.01]")
     found = search(5, space=str(tmp_path / "space.toml"))
     states = {trial.values["training.learning_rate"]: trial.state for trial in found.study.trials()}
@@ -89,7 +113,9 @@ def test_settings_that_lead_nowhere_are_pruned(search: Callable[..., Tuned], tmp
     assert all("learning_rate" in reason for reason in reasons)
 
 
-def test_nothing_but_pruned_trials_is_an_error(search: Callable[..., Tuned], tmp_path: Path) -> None:
+def test_nothing_but_pruned_trials_is_an_error(
+    search: Callable[..., Tuned], tmp_path: Path
+) -> None:
     (tmp_path / "space.toml").write_text("[training.learning_rate]\nchoices = [1e38]")
     with pytest.raises(RunError, match="every trial of this study was pruned or lost"):
         search(1, space=str(tmp_path / "space.toml"))
@@ -99,7 +125,9 @@ def test_nothing_but_pruned_trials_is_an_error(search: Callable[..., Tuned], tmp
 def test_poor_trials_end_early(search: Callable[..., Tuned], tmp_path: Path, pruning: str) -> None:
     (tmp_path / "space.toml").write_text("[training.learning_rate]\nchoices = [0.02, 1e-6]")
     config = SMALL | {"training": SMALL["training"] | {"epochs": 9}}
-    found = search(12, "s.journal", space=str(tmp_path / "space.toml"), config=config, pruning=pruning)
+    found = search(
+        12, "s.journal", space=str(tmp_path / "space.toml"), config=config, pruning=pruning
+    )
     trials = found.study.trials()
     assert found.best.values["training.learning_rate"] == 0.02
     pruned = [trial for trial in trials if trial.state == "pruned"]
@@ -108,7 +136,9 @@ def test_poor_trials_end_early(search: Callable[..., Tuned], tmp_path: Path, pru
 
 
 def test_an_interrupted_trial_is_tried_again(search: Callable[..., Tuned], tmp_path: Path) -> None:
-    stop = TuningCallbacks(training=lambda number, epochs: Callbacks(should_stop=lambda: number == 1))
+    stop = TuningCallbacks(
+        training=lambda number, epochs: Callbacks(should_stop=lambda: number == 1)
+    )
     with pytest.raises(Interrupted, match="go on with the same command"):
         search(3, callbacks=stop)
     found = search(3)
@@ -117,7 +147,9 @@ def test_an_interrupted_trial_is_tried_again(search: Callable[..., Tuned], tmp_p
     assert found.study.trials()[1].values == found.study.trials()[2].values
 
 
-def test_another_space_or_model_is_another_study(search: Callable[..., Tuned], tmp_path: Path) -> None:
+def test_another_space_or_model_is_another_study(
+    search: Callable[..., Tuned], tmp_path: Path
+) -> None:
     search(1)
     with pytest.raises(ConfigError, match="was begun with another space; name another study"):
         search(2, space="wide")
@@ -141,19 +173,25 @@ def test_a_run_that_is_not_of_the_study_stays(search: Callable[..., Tuned], tmp_
         ("torn.db", "expected a study, found a broken file"),
     ],
 )
-def test_files_that_are_no_study(search: Callable[..., Tuned], tmp_path: Path, study: str, message: str) -> None:
+def test_files_that_are_no_study(
+    search: Callable[..., Tuned], tmp_path: Path, study: str, message: str
+) -> None:
     (tmp_path / "broken.db").write_text("award\tJordan\tBulls\n")
     (tmp_path / "torn.db").write_bytes(b"SQLite format 3\0" + b"\7" * 5000)
     with pytest.raises(ConfigError, match=message):
         search(1, study)
 
 
-def test_a_trial_that_another_process_gave_up_is_tried_again(search: Callable[..., Tuned], tmp_path: Path) -> None:
+def test_a_trial_that_another_process_gave_up_is_tried_again(
+    search: Callable[..., Tuned], tmp_path: Path
+) -> None:
     """As after a long sleep of the machine: its worker goes on, and finds that it was thought dead."""
     begun = search(1, pruning="none").study
 
     def callbacks(number: int, epochs: int) -> Callbacks:
-        return Callbacks(on_epoch=lambda epoch: begun._lose(number) if (number, epoch.epoch) == (1, 2) else None)
+        return Callbacks(
+            on_epoch=lambda epoch: begun._lose(number) if (number, epoch.epoch) == (1, 2) else None
+        )
 
     search(3, pruning="none", callbacks=TuningCallbacks(training=callbacks))
     trials = begun.trials()
@@ -163,8 +201,27 @@ def test_a_trial_that_another_process_gave_up_is_tried_again(search: Callable[..
 
 def test_two_processes_share_a_study_and_a_kill_loses_one_trial(tmp_path: Path) -> None:
     settings = ["model.entity_dim=25", "training.epochs=10", "training.threads=1"]
-    command = [sys.executable, "-m", "getd", "tune", "demo", "--model", "n-cp", "--trials", "5", "--quiet", "--json"]
-    command += ["--study", str(tmp_path / "s.db"), "--out", str(tmp_path / "run"), "--pruning", "none"]
+    command = [
+        sys.executable,
+        "-m",
+        "getd",
+        "tune",
+        "demo",
+        "--model",
+        "n-cp",
+        "--trials",
+        "5",
+        "--quiet",
+        "--json",
+    ]
+    command += [
+        "--study",
+        str(tmp_path / "s.db"),
+        "--out",
+        str(tmp_path / "run"),
+        "--pruning",
+        "none",
+    ]
     command += [part for setting in settings for part in ("--set", setting)]
     started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     try:
@@ -190,9 +247,15 @@ def wait_for_study(path: Path, process: subprocess.Popen[str]) -> Study:
     while time.monotonic() < deadline:
         assert process.poll() is None, "it ended before it had begun a trial"
         if path.exists() and path.stat().st_size > 0:
-            study = Study(str(path), "demo-n-cp", "demo", config, read_space("paper", config), "none", 0)
-            running = [t for t in study._study.get_trials(deepcopy=False) if t.state.name == "RUNNING"]
-            own = [t for t in running if t.user_attrs.get("worker", {}).get("process") == process.pid]
+            study = Study(
+                str(path), "demo-n-cp", "demo", config, read_space("paper", config), "none", 0
+            )
+            running = [
+                t for t in study._study.get_trials(deepcopy=False) if t.state.name == "RUNNING"
+            ]
+            own = [
+                t for t in running if t.user_attrs.get("worker", {}).get("process") == process.pid
+            ]
             if any(t.intermediate_values for t in own):
                 return study
         time.sleep(0.05)
@@ -250,14 +313,18 @@ def test_the_page_needs_nothing_else(search: Callable[..., Tuned], tmp_path: Pat
 
 
 def test_a_page_before_anything_has_finished(kb: KnowledgeBase, tmp_path: Path) -> None:
-    study = Study(str(tmp_path / "s.db"), "s", "demo", SMALL, read_space("paper", SMALL), "median", 0)
+    study = Study(
+        str(tmp_path / "s.db"), "s", "demo", SMALL, read_space("paper", SMALL), "median", 0
+    )
     assert "none yet" in write_page(study, tmp_path / "study.html").read_text(encoding="utf-8")
     assert study.best() is None
 
 
 def test_a_page_of_nothing_but_a_lost_trial(search: Callable[..., Tuned], tmp_path: Path) -> None:
     epochs: list[int] = []
-    callbacks = Callbacks(on_epoch=lambda epoch: epochs.append(epoch.epoch), should_stop=lambda: len(epochs) == 2)
+    callbacks = Callbacks(
+        on_epoch=lambda epoch: epochs.append(epoch.epoch), should_stop=lambda: len(epochs) == 2
+    )
     with pytest.raises(Interrupted):
         search(1, callbacks=TuningCallbacks(training=lambda number, epochs: callbacks))
     study = Study(
@@ -287,11 +354,19 @@ def test_trials_are_told_of_as_they_end(search: Callable[..., Tuned]) -> None:
 @pytest.mark.parametrize(
     ("storage", "message"),
     [
-        ("nosuch://user:secret@host/base", "the nosuch storage cannot be opened: Can't load plugin"),
-        ("sqlite:///no/such/folder/x.db", "the sqlite storage cannot be opened: (sqlite3.OperationalError) unable"),
+        (
+            "nosuch://user:secret@host/base",
+            "the nosuch storage cannot be opened: Can't load plugin",
+        ),
+        (
+            "sqlite:///no/such/folder/x.db",
+            "the sqlite storage cannot be opened: (sqlite3.OperationalError) unable",
+        ),
     ],
 )
-def test_a_storage_that_cannot_be_opened(search: Callable[..., Tuned], storage: str, message: str) -> None:
+def test_a_storage_that_cannot_be_opened(
+    search: Callable[..., Tuned], storage: str, message: str
+) -> None:
     with pytest.raises(ConfigError) as found:
         search(1, storage=storage)
     assert str(found.value).startswith(message)

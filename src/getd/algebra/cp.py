@@ -10,7 +10,9 @@ from torch import Tensor
 from getd.algebra.leave_one_out import chosen_places, products_of_others, read_vectors
 
 
-def cp_environments(vectors: Sequence[Tensor | None], places: Sequence[int] | None = None) -> list[Tensor]:
+def cp_environments(
+    vectors: Sequence[Tensor | None], places: Sequence[int] | None = None
+) -> list[Tensor]:
     r"""The Hadamard product of every vector but one, for many places at once.
 
     .. math::

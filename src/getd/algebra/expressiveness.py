@@ -56,7 +56,9 @@ def exact_cp(truth: Tensor) -> list[Tensor]:
             [0., 1.]])]
     """
     values = _as_numbers(truth)
-    facts = values.nonzero() if values.any() else values.new_zeros(1, values.dim(), dtype=torch.int64)  # (F, k)
+    facts = (
+        values.nonzero() if values.any() else values.new_zeros(1, values.dim(), dtype=torch.int64)
+    )  # (F, k)
     factors = []
     for mode, size in enumerate(values.shape):
         factor = values.new_zeros(size, len(facts))
@@ -94,7 +96,9 @@ def cp_to_ring(factors: Sequence[Tensor]) -> list[Tensor]:
     return [torch.diag_embed(factor).transpose(0, 1) for factor in factors]
 
 
-def exact_getd(truth: Tensor, ring_shape: Sequence[int] | None = None) -> tuple[Tensor, Tensor, list[Tensor]]:
+def exact_getd(
+    truth: Tensor, ring_shape: Sequence[int] | None = None
+) -> tuple[Tensor, Tensor, list[Tensor]]:
     r"""Theorem 1: a GETD whose scores are the ground truth.
 
     .. math::
@@ -123,7 +127,9 @@ def exact_getd(truth: Tensor, ring_shape: Sequence[int] | None = None) -> tuple[
     (torch.Size([1, 1]), torch.Size([2, 2]), [torch.Size([4, 2, 4]), torch.Size([4, 2, 4])])
     """
     if truth.dim() < 2 or len(set(truth.shape[1:])) != 1:
-        raise ShapeError(f"a ground truth has shape (n_r, n_e, ..., n_e), found {tuple(truth.shape)}")
+        raise ShapeError(
+            f"a ground truth has shape (n_r, n_e, ..., n_e), found {tuple(truth.shape)}"
+        )
     ring_shape = tuple(truth.shape if ring_shape is None else ring_shape)
     check_reshape(ring_shape, truth.shape)
     core, (relations, entities, *_) = exact_tucker(truth)

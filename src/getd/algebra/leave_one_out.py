@@ -34,7 +34,9 @@ def chosen_places(places: Sequence[int] | None, count: int) -> tuple[int, ...]:
     return places
 
 
-def read_vectors(vectors: Sequence[Tensor | None], sizes: Sequence[int], places: Sequence[int]) -> dict[int, Tensor]:
+def read_vectors(
+    vectors: Sequence[Tensor | None], sizes: Sequence[int], places: Sequence[int]
+) -> dict[int, Tensor]:
     """The vectors that the environments of ``places`` read: all, but for the vector of a place that stands alone.
 
     Raises
@@ -49,12 +51,18 @@ def read_vectors(vectors: Sequence[Tensor | None], sizes: Sequence[int], places:
         if set(places) == {mode}:
             continue
         if vector is None:
-            raise ShapeError(f"vector {mode} is missing, and other places than {mode} are asked for")
+            raise ShapeError(
+                f"vector {mode} is missing, and other places than {mode} are asked for"
+            )
         if vector.dim() != 2 or vector.shape[1] != size:
-            raise ShapeError(f"vector {mode} has shape {tuple(vector.shape)} but its mode has size {size}")
+            raise ShapeError(
+                f"vector {mode} has shape {tuple(vector.shape)} but its mode has size {size}"
+            )
         first = next(iter(read), mode)
         if vector.shape[0] != read.get(first, vector).shape[0]:
-            raise ShapeError(f"vector {mode} has {vector.shape[0]} rows but vector {first} has {read[first].shape[0]}")
+            raise ShapeError(
+                f"vector {mode} has {vector.shape[0]} rows but vector {first} has {read[first].shape[0]}"
+            )
         read[mode] = vector
     return read
 
@@ -80,6 +88,11 @@ def products_of_others(
     first, last = min(places, default=count), max(places, default=0)
     prefixes = list(accumulate((items[j] for j in range(last)), multiply))
     suffixes = list(
-        accumulate((items[j] for j in range(count - 1, first, -1)), lambda done, item: multiply(item, done))
+        accumulate(
+            (items[j] for j in range(count - 1, first, -1)), lambda done, item: multiply(item, done)
+        )
     )
-    return [reduce(multiply, suffixes[count - 2 - j : count - 1 - j] + prefixes[max(j - 1, 0) : j]) for j in places]
+    return [
+        reduce(multiply, suffixes[count - 2 - j : count - 1 - j] + prefixes[max(j - 1, 0) : j])
+        for j in places
+    ]

@@ -43,14 +43,20 @@ def check_reshape(ring_shape: Sequence[int], dims: Sequence[int]) -> None:
     """
     ring_shape, dims = tuple(ring_shape), tuple(dims)
     if len(ring_shape) < 2:
-        raise ShapeError(f"a ring needs at least 2 cores, found {len(ring_shape)}: ring_shape {ring_shape}")
+        raise ShapeError(
+            f"a ring needs at least 2 cores, found {len(ring_shape)}: ring_shape {ring_shape}"
+        )
     held, needed = prod(ring_shape), prod(dims)
     if held != needed:
         raise ShapeError(
             f"ring_shape {ring_shape} holds {held} numbers but the core {dims} holds {needed}: "
             "choose sizes with the same product"
         )
-    if needed > LARGEST_DENSE_CORE and cores_of_modes(dims, ring_shape) is None and refine(dims, ring_shape) is None:
+    if (
+        needed > LARGEST_DENSE_CORE
+        and cores_of_modes(dims, ring_shape) is None
+        and refine(dims, ring_shape) is None
+    ):
         raise ShapeError(
             f"ring_shape {ring_shape} does not split along the core {dims}, and its {needed} numbers are too many to "
             f"multiply out (at most {LARGEST_DENSE_CORE}): choose sizes whose cumulative products divide one another"
@@ -58,7 +64,9 @@ def check_reshape(ring_shape: Sequence[int], dims: Sequence[int]) -> None:
 
 
 @lru_cache(maxsize=256)
-def cores_of_modes(dims: tuple[int, ...], ring_shape: tuple[int, ...]) -> tuple[tuple[int, int], ...] | None:
+def cores_of_modes(
+    dims: tuple[int, ...], ring_shape: tuple[int, ...]
+) -> tuple[tuple[int, int], ...] | None:
     """For each mode the cores ``start .. stop - 1`` that make it up; ``None`` where a core serves two modes.
 
     >>> cores_of_modes((4, 6), (2, 2, 3, 2))
@@ -80,7 +88,10 @@ def cores_of_modes(dims: tuple[int, ...], ring_shape: tuple[int, ...]) -> tuple[
 
 
 def reshaped_environments(
-    cores: Sequence[Tensor], dims: Sequence[int], vectors: Sequence[Tensor | None], places: Sequence[int] | None = None
+    cores: Sequence[Tensor],
+    dims: Sequence[int],
+    vectors: Sequence[Tensor | None],
+    places: Sequence[int] | None = None,
 ) -> list[Tensor]:
     r"""The environments of a reshaped ring, for many places: ``W = ring_to_tensor(cores).reshape(dims)``, never built.
 
@@ -128,13 +139,18 @@ def reshaped_environments(
     check_reshape(ring_shape, dims)
     groups = cores_of_modes(dims, ring_shape)
     if groups is not None:
-        return ring_environments([_one_core(cores[start:stop]) for start, stop in groups], vectors, places)
+        return ring_environments(
+            [_one_core(cores[start:stop]) for start, stop in groups], vectors, places
+        )
     if refine(dims, ring_shape) is None:
         return tucker_environments(ring_to_tensor(cores).reshape(dims), vectors, places)
     places = chosen_places(places, len(dims))
     read = read_vectors(vectors, dims, places)
     ranks = tuple(core.shape[0] for core in cores)
-    return [contract(plan_environment(dims, ring_shape, ranks, j), cores, read).reshape(-1, dims[j]) for j in places]
+    return [
+        contract(plan_environment(dims, ring_shape, ranks, j), cores, read).reshape(-1, dims[j])
+        for j in places
+    ]
 
 
 def reshaped_environment(

@@ -36,7 +36,9 @@ def check_ring(cores: Sequence[Tensor]) -> None:
         raise ShapeError(f"a ring needs at least 2 cores, found {len(cores)}")
     for number, core in enumerate(cores):
         if core.dim() != 3:
-            raise ShapeError(f"ring core {number} needs 3 axes (rank, size, rank), found shape {tuple(core.shape)}")
+            raise ShapeError(
+                f"ring core {number} needs 3 axes (rank, size, rank), found shape {tuple(core.shape)}"
+            )
     for number, core in enumerate(cores):
         after = (number + 1) % len(cores)
         if core.shape[2] != cores[after].shape[0]:
@@ -59,7 +61,9 @@ def expand_ranks(ranks: int | Sequence[int], k: int) -> tuple[int, ...]:
     """
     expanded = (ranks,) * k if isinstance(ranks, int) else tuple(ranks)
     if len(expanded) != k:
-        raise ShapeError(f"a ring of {k} cores needs 1 rank or {k}, found {len(expanded)}: {expanded}")
+        raise ShapeError(
+            f"a ring of {k} cores needs 1 rank or {k}, found {len(expanded)}: {expanded}"
+        )
     if min(expanded) < 1:
         raise ShapeError(f"ranks are at least 1, found {min(expanded)}")
     return expanded
@@ -72,7 +76,10 @@ def ring_parameters(shape: Sequence[int], ranks: int | Sequence[int]) -> int:
     (100, 200000)
     """
     bonds = expand_ranks(ranks, len(shape))
-    return sum(size * left * right for size, (left, right) in zip(shape, pairwise((*bonds, bonds[0])), strict=True))
+    return sum(
+        size * left * right
+        for size, (left, right) in zip(shape, pairwise((*bonds, bonds[0])), strict=True)
+    )
 
 
 def ring_entry(cores: Sequence[Tensor], index: Sequence[int]) -> Tensor:
@@ -118,7 +125,10 @@ def ring_to_tensor(cores: Sequence[Tensor]) -> Tensor:
     """
     check_ring(cores)
     half = len(cores) // 2
-    left, right = chain_to_tensor(cores[:half]), chain_to_tensor(cores[half:])  # (a, ..., b), (b, ..., a)
+    left, right = (
+        chain_to_tensor(cores[:half]),
+        chain_to_tensor(cores[half:]),
+    )  # (a, ..., b), (b, ..., a)
     tensor: Tensor = torch.tensordot(left, right, dims=([left.dim() - 1, 0], [0, right.dim() - 1]))
     return tensor
 
@@ -177,13 +187,21 @@ def ring_environments(
     check_ring(cores)
     places = chosen_places(places, len(cores))
     read = read_vectors(vectors, [core.shape[1] for core in cores], places)
-    slices = {j: cores[j].transpose(0, 1).flatten(1) for j in {*read, *places}}  # (d, R R'), the one copy
-    transposed = {j: _project(cores[j], slices[j], vector) for j, vector in read.items()}  # (b, R_{j+1}, R_j)
-    around = products_of_others(transposed, len(cores), places, _multiply_transposed)  # (b, R_j, R_{j+1})
+    slices = {
+        j: cores[j].transpose(0, 1).flatten(1) for j in {*read, *places}
+    }  # (d, R R'), the one copy
+    transposed = {
+        j: _project(cores[j], slices[j], vector) for j, vector in read.items()
+    }  # (b, R_{j+1}, R_j)
+    around = products_of_others(
+        transposed, len(cores), places, _multiply_transposed
+    )  # (b, R_j, R_{j+1})
     return [matrix.flatten(1) @ slices[j].t() for j, matrix in zip(places, around, strict=True)]
 
 
-def ring_environment(cores: Sequence[Tensor], vectors: Sequence[Tensor | None], place: int) -> Tensor:
+def ring_environment(
+    cores: Sequence[Tensor], vectors: Sequence[Tensor | None], place: int
+) -> Tensor:
     """The environment of one place, ``(b, d_place)``; see :func:`ring_environments`.
 
     ``vectors[place]`` is not read and may be ``None``. Cost per fact: ``m d R^2 + (m - 2) R^3`` multiply-adds.

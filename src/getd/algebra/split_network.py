@@ -29,9 +29,13 @@ class Refinement(NamedTuple):
 class Plan(NamedTuple):
     """How one environment of a refined ring is contracted."""
 
-    vectors: tuple[tuple[int, tuple[int, ...]], ...]  # the modes that are read, and their parts' sizes
+    vectors: tuple[
+        tuple[int, tuple[int, ...]], ...
+    ]  # the modes that are read, and their parts' sizes
     cores: tuple[tuple[int, ...], ...]  # each core's shape, split into parts
-    steps: tuple[tuple[tuple[int, ...], str], ...]  # which operands each step takes (vectors, then cores), its einsum
+    steps: tuple[
+        tuple[tuple[int, ...], str], ...
+    ]  # which operands each step takes (vectors, then cores), its einsum
 
 
 @lru_cache(maxsize=256)
@@ -47,12 +51,17 @@ def refine(dims: tuple[int, ...], ring_shape: tuple[int, ...]) -> Refinement | N
     cuts = sorted({*ends[0], *ends[1]})
     if any(later % earlier for earlier, later in pairwise(cuts)):
         return None
-    modes, cores = (tuple(tuple(range(cuts.index(a), cuts.index(b))) for a, b in pairwise(side)) for side in ends)
+    modes, cores = (
+        tuple(tuple(range(cuts.index(a), cuts.index(b))) for a, b in pairwise(side))
+        for side in ends
+    )
     return Refinement(tuple(later // earlier for earlier, later in pairwise(cuts)), modes, cores)
 
 
 @lru_cache(maxsize=1024)
-def plan_environment(dims: tuple[int, ...], ring_shape: tuple[int, ...], ranks: tuple[int, ...], place: int) -> Plan:
+def plan_environment(
+    dims: tuple[int, ...], ring_shape: tuple[int, ...], ranks: tuple[int, ...], place: int
+) -> Plan:
     """How to contract the environment of ``place``: a path of pairwise contractions that dynamic programming finds.
 
     Raises
@@ -68,9 +77,19 @@ def plan_environment(dims: tuple[int, ...], ring_shape: tuple[int, ...], ranks: 
     if refinement is None:
         raise ShapeError(f"ring_shape {ring_shape} does not split along the core {dims}")
     parts, k = refinement.parts, len(ring_shape)
-    first_part, first_bond = 1, 1 + len(parts)  # the indices of the network are numbered: batch, parts, bonds
-    sizes = {_BATCH: _PLANNED_BATCH, **dict(enumerate(parts, first_part)), **dict(enumerate(ranks, first_bond))}
-    modes = {j: [_BATCH, *(first_part + part for part in members)] for j, members in enumerate(refinement.modes)}
+    first_part, first_bond = (
+        1,
+        1 + len(parts),
+    )  # the indices of the network are numbered: batch, parts, bonds
+    sizes = {
+        _BATCH: _PLANNED_BATCH,
+        **dict(enumerate(parts, first_part)),
+        **dict(enumerate(ranks, first_bond)),
+    }
+    modes = {
+        j: [_BATCH, *(first_part + part for part in members)]
+        for j, members in enumerate(refinement.modes)
+    }
     output = modes.pop(place)
     bonds = [(first_bond + i, first_bond + (i + 1) % k) for i in range(k)]
     cores = [
@@ -78,7 +97,9 @@ def plan_environment(dims: tuple[int, ...], ring_shape: tuple[int, ...], ranks: 
         for (left, right), members in zip(bonds, refinement.cores, strict=True)
     ]
     return Plan(
-        vectors=tuple((j, tuple(sizes[index] for index in indices[1:])) for j, indices in modes.items()),
+        vectors=tuple(
+            (j, tuple(sizes[index] for index in indices[1:])) for j, indices in modes.items()
+        ),
         cores=tuple(tuple(sizes[index] for index in indices) for indices in cores),
         steps=_steps([*modes.values(), *cores], output, sizes),
     )
@@ -101,13 +122,18 @@ def _steps(
     The batch comes first in every result, so that each step is a batched matrix product without copies.
     """
     shapes = [tuple(sizes[index] for index in term) for term in terms]
-    path, _ = opt_einsum.contract_path(_equation(terms, output), *shapes, shapes=True, optimize="dp")
+    path, _ = opt_einsum.contract_path(
+        _equation(terms, output), *shapes, shapes=True, optimize="dp"
+    )
     rest, steps = list(terms), []
     for numbers in path:
         chosen = tuple(sorted(numbers, reverse=True))
         taken = [rest.pop(number) for number in chosen]
         kept = {*output, *chain(*rest)}
-        result = sorted(dict.fromkeys(index for index in chain(*taken) if index in kept), key=lambda i: i != _BATCH)
+        result = sorted(
+            dict.fromkeys(index for index in chain(*taken) if index in kept),
+            key=lambda i: i != _BATCH,
+        )
         result = result if rest else list(output)
         steps.append((chosen, _equation(taken, result)))
         rest.append(result)
@@ -116,6 +142,8 @@ def _steps(
 
 def _equation(terms: Sequence[Sequence[int]], output: Sequence[int]) -> str:
     """An einsum in letters, the first that are free: ``[[7, 9], [9, 8]] -> [7, 8]`` is ``ab,bc->ac``."""
-    letters = {index: opt_einsum.get_symbol(n) for n, index in enumerate(dict.fromkeys(chain(*terms)))}
+    letters = {
+        index: opt_einsum.get_symbol(n) for n, index in enumerate(dict.fromkeys(chain(*terms)))
+    }
     spelt = ["".join(letters[index] for index in term) for term in [*terms, output]]
     return ",".join(spelt[:-1]) + "->" + spelt[-1]

@@ -64,7 +64,9 @@ def tucker_environments(
     elif core.dim() > 2 and 0 < 4 * len(first) <= len(groups):
         found = _environments_by_group(core, first, others, groups, places)
     else:
-        found = _environments(core, read_vectors([first[groups], *others], core.shape, places), places)
+        found = _environments(
+            core, read_vectors([first[groups], *others], core.shape, places), places
+        )
     return [found[place] for place in places]
 
 
@@ -79,21 +81,31 @@ def tucker_environment(
     return tucker_environments(core, vectors, [place], groups)[0]
 
 
-def _environments(core: Tensor, vectors: Mapping[int, Tensor], places: Sequence[int]) -> dict[int, Tensor]:
+def _environments(
+    core: Tensor, vectors: Mapping[int, Tensor], places: Sequence[int]
+) -> dict[int, Tensor]:
     """The first halving: the core has no batch, so each half costs one matrix product."""
     half = core.dim() // 2
     left, right = range(half), range(half, core.dim())
     matrix = core.reshape(prod(core.shape[:half]), prod(core.shape[half:]))
     found: dict[int, Tensor] = {}
     if any(place in left for place in places):
-        found |= _halve(_outer_rows([vectors[j] for j in right]) @ matrix.T, core.shape, vectors, left, places)
+        found |= _halve(
+            _outer_rows([vectors[j] for j in right]) @ matrix.T, core.shape, vectors, left, places
+        )
     if any(place in right for place in places):
-        found |= _halve(_outer_rows([vectors[j] for j in left]) @ matrix, core.shape, vectors, right, places)
+        found |= _halve(
+            _outer_rows([vectors[j] for j in left]) @ matrix, core.shape, vectors, right, places
+        )
     return found
 
 
 def _halve(
-    rest: Tensor, sizes: Sequence[int], vectors: Mapping[int, Tensor], modes: range, places: Sequence[int]
+    rest: Tensor,
+    sizes: Sequence[int],
+    vectors: Mapping[int, Tensor],
+    modes: range,
+    places: Sequence[int],
 ) -> dict[int, Tensor]:
     """Environments from ``rest (b, product of the sizes of modes)``, where all other modes are contracted already."""
     if len(modes) == 1:
@@ -116,7 +128,11 @@ def _outer_rows(vectors: Sequence[Tensor]) -> Tensor:
 
 
 def _environments_by_group(
-    core: Tensor, first: Tensor, vectors: Sequence[Tensor | None], groups: Tensor, places: Sequence[int]
+    core: Tensor,
+    first: Tensor,
+    vectors: Sequence[Tensor | None],
+    groups: Tensor,
+    places: Sequence[int],
 ) -> dict[int, Tensor]:
     """Environments where ``first`` holds the distinct rows of mode 0: each of them makes a core for its own facts."""
     read_vectors([first[:1].expand(len(groups), -1), *vectors], core.shape, places)
@@ -130,7 +146,10 @@ def _environments_by_group(
         for slice_, vectors_of_group in zip(slices.unbind(), zip(*rows, strict=True), strict=True)
     ]
     back = torch.argsort(order)
-    found = {place: torch.cat(part)[back] for place, part in zip(others, zip(*parts, strict=True), strict=True)}
+    found = {
+        place: torch.cat(part)[back]
+        for place, part in zip(others, zip(*parts, strict=True), strict=True)
+    }
     if 0 in places:
         found[0] = tucker_environment(core, [None, *vectors], 0)
     return found

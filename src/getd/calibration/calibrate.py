@@ -38,7 +38,10 @@ from getd.facts.known_answers import KnownAnswers
 from getd.models.base import ScoringModel
 
 SAMPLE = 2000  # facts that are fitted on
-SCORED, SCORED_SLOWLY = 2**28, 2**24  # candidates that are scored for that; by models that are no dot product
+SCORED, SCORED_SLOWLY = (
+    2**28,
+    2**24,
+)  # candidates that are scored for that; by models that are no dot product
 FEWEST = 100
 FEW_FACTS, FEW_QUESTIONS = 50, 150  # of an arity: with fewer it is fitted together with the others
 BINS = 15
@@ -63,8 +66,12 @@ class Confidence(Settings):
 
     @model_validator(mode="after")
     def _is_a_curve(self) -> Self:
-        rises = all(low <= high for values in (self.at, self.chance) for low, high in pairwise(values))
-        if self.shape == "isotonic" and not (self.at and len(self.at) == len(self.chance) and rises):
+        rises = all(
+            low <= high for values in (self.at, self.chance) for low, high in pairwise(values)
+        )
+        if self.shape == "isotonic" and not (
+            self.at and len(self.at) == len(self.chance) and rises
+        ):
             raise ValueError("expected a curve of as many chances as places, both of which ascend")
         return self
 
@@ -75,7 +82,11 @@ class Confidence(Settings):
         array([0.5])
         """
         evidence = self.evidence(plausibility, fit)
-        return np.interp(evidence, self.at, self.chance) if self.shape == "isotonic" else _sigmoid(evidence)
+        return (
+            np.interp(evidence, self.at, self.chance)
+            if self.shape == "isotonic"
+            else _sigmoid(evidence)
+        )
 
     def evidence(self, plausibility: Floats, fit: Floats) -> Floats:
         """What the chance rises with."""
@@ -91,7 +102,9 @@ def log_fit(fit: Floats) -> Floats:
 class Calibration(Settings):
     """What turns scores into probabilities and evidence into confidence; arities are keys, as text."""
 
-    temperature: dict[str, Annotated[FiniteFloat, Ge(LEAST), Le(MOST)]] = Field(default_factory=dict)
+    temperature: dict[str, Annotated[FiniteFloat, Ge(LEAST), Le(MOST)]] = Field(
+        default_factory=dict
+    )
     confidence: dict[str, Confidence] = Field(default_factory=dict)
 
     def temperature_of(self, arity: int) -> float:
@@ -129,7 +142,11 @@ class Reliability:
 
 
 def calibrate(
-    model: ScoringModel, kb: KnowledgeBase, sample: int | None = None, seed: int = 0, shape: Shape | None = None
+    model: ScoringModel,
+    kb: KnowledgeBase,
+    sample: int | None = None,
+    seed: int = 0,
+    shape: Shape | None = None,
 ) -> Calibration:
     """Fit temperatures and confidences on validation; ``sample``: on so many facts of each arity at most.
 
@@ -159,7 +176,11 @@ def calibration_facts(
 ) -> dict[int, Facts]:
     """The facts of validation that a calibration is fitted on."""
     scored = SCORED if is_dot_product(model) else SCORED_SLOWLY
-    most = max(FEWEST, min(SAMPLE, scored // (kb.n_entities * max(kb.arities)))) if sample is None else sample
+    most = (
+        max(FEWEST, min(SAMPLE, scored // (kb.n_entities * max(kb.arities))))
+        if sample is None
+        else sample
+    )
     found: dict[int, Facts] = {}
     for arity, facts in kb.split("valid").items():
         found |= sample_facts({arity: facts}, most, seed)
@@ -187,7 +208,9 @@ def reliability_of(probability: Floats, right: Any, bins: int = BINS) -> Reliabi
     >>> reliability_of(np.array([0.2, 0.2, 0.9, 0.9]), np.array([False, False, True, True]), bins=2).error
     0.15
     """
-    parts = [part for part in np.array_split(np.argsort(probability, kind="stable"), bins) if len(part)]
+    parts = [
+        part for part in np.array_split(np.argsort(probability, kind="stable"), bins) if len(part)
+    ]
     means = [(float(probability[part].mean()), float(right[part].mean())) for part in parts]
     off = [abs(said - seen) * len(part) for part, (said, seen) in zip(parts, means, strict=True)]
     said, seen = ([pair[side] for pair in means] for side in (0, 1))
@@ -195,16 +218,24 @@ def reliability_of(probability: Floats, right: Any, bins: int = BINS) -> Reliabi
 
 
 def log_probabilities(
-    model: ScoringModel, facts: Facts, known: KnownAnswers, temperature: float, but: int | None = None
+    model: ScoringModel,
+    facts: Facts,
+    known: KnownAnswers,
+    temperature: float,
+    but: int | None = None,
 ) -> Floats:
     """The log-probability of each entity of each fact in its place, ``(n, arity)``; 0 at the position ``but``."""
     found, entities = np.zeros(facts.entities.shape), torch.tensor(facts.entities)
     positions = [position for position in range(facts.arity) if position != but]
     with scoring(model):
-        for rows, position, scores in filtered_scores_of_positions(model, facts, known, positions, temperature):
+        for rows, position, scores in filtered_scores_of_positions(
+            model, facts, known, positions, temperature
+        ):
             own = scores.gather(1, entities[rows, position, None])
             most = scores.amax(dim=1, keepdim=True)
-            total = scores.sub_(most).exp_().sum(dim=1, keepdim=True).log_()  # logsumexp would take room of its own
+            total = (
+                scores.sub_(most).exp_().sum(dim=1, keepdim=True).log_()
+            )  # logsumexp would take room of its own
             found[rows, position] = (own - most - total)[:, 0].numpy()
     return found
 
@@ -228,7 +259,11 @@ def corrupt(
         for rows, scores in filtered_scores(model, here, position, known):
             part = here.take(rows)
             scores.scatter_(1, torch.tensor(part.entities[:, position, None]), -torch.inf)
-            weights = torch.isfinite(scores).double() if temperature is None else _exponentials(scores / temperature)
+            weights = (
+                torch.isfinite(scores).double()
+                if temperature is None
+                else _exponentials(scores / temperature)
+            )
             some = weights.sum(dim=1) > 0
             drawn = torch.multinomial(weights[some], 1, generator=generator)[:, 0]
             entities = part.entities[some.numpy()].copy()
@@ -245,7 +280,9 @@ def area_under_curve(true: Floats, false: Floats) -> float:
     0.875
     """
     ordered = np.sort(false)
-    below = np.searchsorted(ordered, true, side="left") + np.searchsorted(ordered, true, side="right")
+    below = np.searchsorted(ordered, true, side="left") + np.searchsorted(
+        ordered, true, side="right"
+    )
     return float(below.mean() / (2 * len(false)))
 
 
@@ -254,7 +291,10 @@ def _temperatures(model: ScoringModel, blocks: Blocks, known: KnownAnswers) -> d
     few = [arity for arity, facts in blocks.items() if facts.entities.size < FEW_QUESTIONS]
     enough = sum(facts.entities.size for facts in blocks.values()) >= FEW_QUESTIONS
     shared = _temperature(model, list(blocks.values()), known) if few and enough else 1.0
-    return {arity: shared if arity in few else _temperature(model, [facts], known) for arity, facts in blocks.items()}
+    return {
+        arity: shared if arity in few else _temperature(model, [facts], known)
+        for arity, facts in blocks.items()
+    }
 
 
 def _temperature(model: ScoringModel, parts: Sequence[Facts], known: KnownAnswers) -> float:
@@ -266,11 +306,17 @@ def _temperature(model: ScoringModel, parts: Sequence[Facts], known: KnownAnswer
     return round(float(fine[np.argmin(_errors(model, parts, known, fine))]), 4)
 
 
-def _errors(model: ScoringModel, parts: Sequence[Facts], known: KnownAnswers, temperatures: Floats) -> list[float]:
+def _errors(
+    model: ScoringModel, parts: Sequence[Facts], known: KnownAnswers, temperatures: Floats
+) -> list[float]:
     """The calibration error under each temperature."""
-    said, right = zip(*(_first_answers(model, facts, known, temperatures) for facts in parts), strict=True)
+    said, right = zip(
+        *(_first_answers(model, facts, known, temperatures) for facts in parts), strict=True
+    )
     is_right = np.concatenate(right)
-    return [reliability_of(probability, is_right).error for probability in np.concatenate(said, axis=1)]
+    return [
+        reliability_of(probability, is_right).error for probability in np.concatenate(said, axis=1)
+    ]
 
 
 def _first_answers(
@@ -283,7 +329,11 @@ def _first_answers(
         for rows, scores in filtered_scores(model, facts, position, known):
             best = scores.max(dim=1)
             below = scores - best.values[:, None]
-            said.append(torch.stack([torch.exp(below / t).sum(dim=1).reciprocal() for t in temperatures.tolist()]))
+            said.append(
+                torch.stack(
+                    [torch.exp(below / t).sum(dim=1).reciprocal() for t in temperatures.tolist()]
+                )
+            )
             right.append(best.indices == answers[rows])
     return torch.cat(said, dim=1).double().numpy(), torch.cat(right).double().numpy()
 
@@ -308,7 +358,11 @@ def _evidence(
         plausibility = log_probabilities(model, some, known, temperature).mean(axis=1)
         fit = roles.of(some, own=False).min(axis=1, initial=1.0)
         weight = (1.0 if is_true else 0.5) * len(facts) / max(len(some), 1)
-        parts.append(np.column_stack([plausibility, log_fit(fit), np.full((len(some), 2), [is_true, weight])]))
+        parts.append(
+            np.column_stack(
+                [plausibility, log_fit(fit), np.full((len(some), 2), [is_true, weight])]
+            )
+        )
     return np.concatenate(parts)
 
 
@@ -318,7 +372,9 @@ def _confidence(evidence: Floats, shape: Shape | None) -> Confidence:
     shape = shape or ("isotonic" if y.sum() >= ENOUGH and _has_isotonic() else "logistic")
     if shape == "isotonic":
         at, chance = _isotonic(x @ np.array([slope, fit_slope]) + intercept, y, weights)
-        return Confidence(shape=shape, slope=slope, fit_slope=fit_slope, intercept=intercept, at=at, chance=chance)
+        return Confidence(
+            shape=shape, slope=slope, fit_slope=fit_slope, intercept=intercept, at=at, chance=chance
+        )
     return Confidence(slope=slope, fit_slope=fit_slope, intercept=intercept)
 
 

@@ -25,16 +25,23 @@ class SlotFit:
     """The roles of all entities in some facts; :meth:`of` says how well others, or these themselves, fit in."""
 
     def __init__(self, kb: KnowledgeBase, splits: Iterable[Blocks] | None = None) -> None:
-        blocks = [facts for split in (kb.splits.values() if splits is None else splits) for facts in split.values()]
+        blocks = [
+            facts
+            for split in (kb.splits.values() if splits is None else splits)
+            for facts in split.values()
+        ]
         self._first = np.cumsum([0, *(signature.arity for signature in kb.signatures)])
         self._n = int(self._first[-1])
-        places = [self._places(facts).reshape(-1) for facts in blocks] or [np.zeros(0, dtype=np.int64)]
+        places = [self._places(facts).reshape(-1) for facts in blocks] or [
+            np.zeros(0, dtype=np.int64)
+        ]
         self._pairs, self._counts = np.unique(np.concatenate(places), return_counts=True)
         self._entity, self._role = np.divmod(self._pairs, self._n)
         self._holders = np.bincount(self._role, minlength=self._n)
         self._starts = np.searchsorted(self._entity, np.arange(kb.n_entities + 1))
         self._keys, self._together = _sums(
-            self._role[first] * self._n + self._role[second] for first, second in _joined(self._entity)
+            self._role[first] * self._n + self._role[second]
+            for first, second in _joined(self._entity)
         )
 
     def of(self, facts: Facts, own: bool | npt.NDArray[np.bool_]) -> Floats:
@@ -45,7 +52,9 @@ class SlotFit:
         places = self._places(facts)
         is_own = np.broadcast_to(np.asarray(own, dtype=bool).reshape(-1, 1), places.shape)
         asked, number = np.unique(
-            np.stack([places[..., None], is_own[..., None]], -1).reshape(-1, 2), axis=0, return_inverse=True
+            np.stack([places[..., None], is_own[..., None]], -1).reshape(-1, 2),
+            axis=0,
+            return_inverse=True,
         )
         fit = self._fit(asked[:, 0], asked[:, 1])
         found: Floats = fit[number.reshape(-1)].reshape(places.shape)
@@ -54,7 +63,11 @@ class SlotFit:
     def _fit(self, places: Ids, own: Ids) -> Floats:
         entity, role = np.divmod(places, self._n)
         place = np.minimum(np.searchsorted(self._pairs, places), max(len(self._pairs) - 1, 0))
-        count = np.where(self._pairs[place] == places, self._counts[place], 0) if len(self._pairs) else 0 * places
+        count = (
+            np.where(self._pairs[place] == places, self._counts[place], 0)
+            if len(self._pairs)
+            else 0 * places
+        )
         fit = np.where(count - own > 0, 1.0, 0.0)
         asked = np.flatnonzero(count - own <= 0)
         sizes = self._starts[entity[asked] + 1] - self._starts[entity[asked]]
@@ -86,7 +99,9 @@ class SlotFit:
 
     def _places(self, facts: Facts) -> Ids:
         """The entity and the role at each position of each fact, as one number."""
-        found: Ids = facts.entities * self._n + self._first[facts.relation][:, None] + np.arange(facts.arity)
+        found: Ids = (
+            facts.entities * self._n + self._first[facts.relation][:, None] + np.arange(facts.arity)
+        )
         return found
 
 

@@ -47,7 +47,9 @@ for command in COMMANDS:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code: 0 done, 2 the command line or a setting is wrong, 1 anything else."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    return exit_code(lambda: app(given, exit_on_error=False, print_error=False, result_action="return_value"))
+    return exit_code(
+        lambda: app(given, exit_on_error=False, print_error=False, result_action="return_value")
+    )
 
 
 def exit_code(command: Callable[[], object]) -> int:

@@ -29,16 +29,22 @@ class Reading:
 
     format: Form = "auto"
     arity: Annotated[int | None, Parameter(help="Only facts with this many entities.")] = None
-    max_arity: Annotated[int | None, Parameter(help="Only facts with at most this many entities.")] = None
+    max_arity: Annotated[
+        int | None, Parameter(help="Only facts with at most this many entities.")
+    ] = None
     one_arity: Annotated[
         bool,
-        Parameter(help="Refuse files whose facts differ in arity: from --arity, or from the first fact.", negative=""),
+        Parameter(
+            help="Refuse files whose facts differ in arity: from --arity, or from the first fact.",
+            negative="",
+        ),
     ] = False
-    escaped: Annotated[bool, Parameter(help=r"Plain text is written with the escapes \\ \t \n \r.", negative="")] = (
-        False
-    )
+    escaped: Annotated[
+        bool, Parameter(help=r"Plain text is written with the escapes \\ \t \n \r.", negative="")
+    ] = False
     relation: Annotated[
-        str | None, Parameter(help="The relation of tables without a relation column (else the file's name).")
+        str | None,
+        Parameter(help="The relation of tables without a relation column (else the file's name)."),
     ] = None
     split_seed: Annotated[int, Parameter(help="Of the 8:1:1 split, and of generated data.")] = 0
 

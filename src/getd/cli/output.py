@@ -66,11 +66,15 @@ def print_message(text: str) -> None:
     print(message_line(text), file=sys.stderr, flush=True)
 
 
-def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[object]], left: int = 1) -> None:
+def print_table(
+    title: str, header: Sequence[str], rows: Iterable[Sequence[object]], left: int = 1
+) -> None:
     """A table; the first ``left`` columns are text, the others numbers."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for place, name in enumerate(header):
-        table.add_column(visible(name), justify="left" if place < left else "right", overflow="fold")
+        table.add_column(
+            visible(name), justify="left" if place < left else "right", overflow="fold"
+        )
     for row in rows:
         table.add_row(*(cell(value) for value in row))
     out = console()
@@ -104,8 +108,15 @@ def print_notices(notices: Iterable[str]) -> None:
 @contextmanager
 def counting_progress(what: str) -> Iterator[Callable[[int, int], None]]:
     """How much of a whole is done: a bar on a terminal, nothing elsewhere; on standard error."""
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=PlainConsole(stderr=True), disable=not sys.stderr.isatty()) as bars:
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(
+        *columns, console=PlainConsole(stderr=True), disable=not sys.stderr.isatty()
+    ) as bars:
         task = bars.add_task(what, total=None)
         yield lambda done, total: bars.update(task, completed=done, total=total)
 
@@ -116,14 +127,24 @@ def training_progress(quiet: bool, epochs: int) -> Iterator[Callbacks]:
     from getd.training.loop import Callbacks, Epoch
 
     is_live = sys.stderr.isatty() and not quiet
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=PlainConsole(stderr=True), disable=not is_live) as bars:
         task = bars.add_task(f"epoch 1 of {epochs}", total=None)
         last = ""
 
         def on_batch(epoch: int, done: int, total: int) -> None:
             description = f"epoch {epoch} of {epochs}{last}"
-            bars.update(task, description=description, completed=(epoch - 1) * total + done, total=epochs * total)
+            bars.update(
+                task,
+                description=description,
+                completed=(epoch - 1) * total + done,
+                total=epochs * total,
+            )
 
         def on_epoch(epoch: Epoch) -> None:
             nonlocal last
@@ -143,7 +164,12 @@ def tuning_progress(quiet: bool, trials: int) -> Iterator[tuple[TuningCallbacks,
     from getd.tuning.trial import Trial
 
     is_live = sys.stderr.isatty() and not quiet
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=PlainConsole(stderr=True), disable=not is_live) as bars:
         of_trials = bars.add_task(f"0 of {trials} trials", total=trials)
         of_epochs = bars.add_task("", total=None)
@@ -168,7 +194,9 @@ def tuning_progress(quiet: bool, trials: int) -> Iterator[tuple[TuningCallbacks,
 
         def on_trial(trial: Trial, best: Trial | None, finished: int) -> None:
             top = f"best {best.mrr:.4f} (trial {best.number})" if best else "none finished yet"
-            bars.update(of_trials, description=f"{finished} of {trials} trials, {top}", completed=finished)
+            bars.update(
+                of_trials, description=f"{finished} of {trials} trials, {top}", completed=finished
+            )
             if not quiet and not is_live:
                 mrr = "–" if trial.mrr is None else f"{trial.mrr:.4f}"
                 reason = f": {trial.about['reason']}" if "reason" in trial.about else ""
@@ -184,8 +212,15 @@ def tuning_progress(quiet: bool, trials: int) -> Iterator[tuple[TuningCallbacks,
 @contextmanager
 def download_progress() -> Iterator[Callable[[str, int, int | None], None]]:
     """A bar per file on a terminal, a line per file elsewhere; on standard error."""
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=PlainConsole(stderr=True), disable=not sys.stderr.isatty()) as bars:
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+    )
+    with Progress(
+        *columns, console=PlainConsole(stderr=True), disable=not sys.stderr.isatty()
+    ) as bars:
         tasks: dict[str, Any] = {}
 
         def report(url: str, done: int, total: int | None) -> None:

@@ -21,16 +21,21 @@ _HEAD_RELATION_TAIL: tuple[int, ...] | None = (1, 0, 2)
 
 # the same files at a fixed commit, and at the head of the branch should the short name of a commit not be found
 _RAW = "https://raw.githubusercontent.com"
-_GETD_NARY = (f"{_RAW}/liuyuaa/GETD/cd81d1c4a3de810c8ff2d4fed600fcd34cd1bc6c/Nary%20code/data/{{name}}/{{split}}.txt",)
+_GETD_NARY = (
+    f"{_RAW}/liuyuaa/GETD/cd81d1c4a3de810c8ff2d4fed600fcd34cd1bc6c/Nary%20code/data/{{name}}/{{split}}.txt",
+)
 _GETD_BINARY = (
     f"{_RAW}/liuyuaa/GETD/cd81d1c4a3de810c8ff2d4fed600fcd34cd1bc6c/binary%20code/data/{{name}}/{{split}}.txt",
 )
 _VILLMOW = (
     f"{_RAW}/villmow/datasets_knowledge_embedding/9e392453d6804d1f51c13e5650ae58ed48b638d5/{{name}}/{{split}}.txt",
 )
-_RAM = tuple(f"{_RAW}/liuyuaa/RAM/{commit}/data/{{name}}/{{split}}.txt" for commit in ("fb4de01e", "master"))
+_RAM = tuple(
+    f"{_RAW}/liuyuaa/RAM/{commit}/data/{{name}}/{{split}}.txt" for commit in ("fb4de01e", "master")
+)
 _STARE = tuple(
-    f"{_RAW}/migalkin/StarE/{commit}/data/clean/wd50k/statements/{{split}}.txt" for commit in ("f40a5ee0", "master")
+    f"{_RAW}/migalkin/StarE/{commit}/data/clean/wd50k/statements/{{split}}.txt"
+    for commit in ("f40a5ee0", "master")
 )
 
 
@@ -46,7 +51,9 @@ class DataSet:
     arities: str
     licence: str
     source: str
-    folders: tuple[str, ...]  # addresses of a file, {name} and {split} to be filled in; the first that answers is taken
+    folders: tuple[
+        str, ...
+    ]  # addresses of a file, {name} and {split} to be filled in; the first that answers is taken
     form: tuple[int, ...] | None
     sha256: Mapping[str, str]  # of each file in normal form, unpacked
 
@@ -211,7 +218,9 @@ DATASETS = {
 }
 
 
-def find_dataset(name: str, progress: Callable[[str, int, int | None], None] | None = None) -> Path | None:
+def find_dataset(
+    name: str, progress: Callable[[str, int, int | None], None] | None = None
+) -> Path | None:
     """The folder of a data set: in ``$GETD_DATA``, in the user's cache, or downloaded there; ``None``: unknown name."""
     found = locate_dataset(name)
     if found is None and name in DATASETS:
@@ -225,7 +234,9 @@ def locate_dataset(name: str) -> Path | None:
     if not name or Path(name).name != name:
         return None
     folders = [Path(os.environ["GETD_DATA"])] if os.environ.get("GETD_DATA") else []
-    return next((folder / name for folder in [*folders, cache_folder()] if (folder / name).exists()), None)
+    return next(
+        (folder / name for folder in [*folders, cache_folder()] if (folder / name).exists()), None
+    )
 
 
 def cache_folder() -> Path:
@@ -233,13 +244,19 @@ def cache_folder() -> Path:
     return platformdirs.user_cache_path("getd") / "data"
 
 
-def download(dataset: DataSet, target: Path, progress: Callable[[str, int, int | None], None] | None = None) -> None:
+def download(
+    dataset: DataSet, target: Path, progress: Callable[[str, int, int | None], None] | None = None
+) -> None:
     """Fetch a data set, bring it into normal form, check it, and put it at ``target`` in one step."""
     addresses = {
-        file: [address.format(name=dataset.name, split=Path(file).stem) for address in dataset.folders]
+        file: [
+            address.format(name=dataset.name, split=Path(file).stem) for address in dataset.folders
+        ]
         for file in dataset.sha256
     }
-    fetch_files(addresses, dataset.sha256, lambda data: normalise(data, dataset.form), target, progress)
+    fetch_files(
+        addresses, dataset.sha256, lambda data: normalise(data, dataset.form), target, progress
+    )
 
 
 def normalise(data: bytes, places: tuple[int, ...] | None) -> bytes:
@@ -251,16 +268,21 @@ def normalise(data: bytes, places: tuple[int, ...] | None) -> bytes:
     if places is None:
         return data
     rows = [line.split() for line in data.split(b"\n") if line.strip()]
-    return b"".join(b"\t".join([row[place] for place in places] if places else row) + b"\n" for row in rows)
+    return b"".join(
+        b"\t".join([row[place] for place in places] if places else row) + b"\n" for row in rows
+    )
 
 
 def verify(name: str, folder: Path) -> list[str]:
     """The files of a named data set that are not what was published."""
     found = {
-        paths[0].name.removesuffix(".gz").removesuffix(".zst"): paths[0] for paths in find_splits(folder)[0].values()
+        paths[0].name.removesuffix(".gz").removesuffix(".zst"): paths[0]
+        for paths in find_splits(folder)[0].values()
     }
     return [
-        file for file, digest in DATASETS[name].sha256.items() if file not in found or sha256(found[file]) != digest
+        file
+        for file, digest in DATASETS[name].sha256.items()
+        if file not in found or sha256(found[file]) != digest
     ]
 
 

@@ -13,7 +13,14 @@ from getd.errors import ConfigError, WriteError
 from getd.facts.encode import relations_of
 from getd.facts.split import SPLITS
 from getd.formats.detect import COMPRESSED, ending
-from getd.formats.write import SUFFIX, WRITE_FORMATS, WriteFormat, check_hyper, names_without_roles, write_named
+from getd.formats.write import (
+    SUFFIX,
+    WRITE_FORMATS,
+    WriteFormat,
+    check_hyper,
+    names_without_roles,
+    write_named,
+)
 from getd.io.atomic import atomic_path
 
 _FORM_OF: dict[str, WriteFormat] = {
@@ -64,7 +71,9 @@ def convert(
         raise ConfigError(f"expected one of the forms {', '.join(WRITE_FORMATS)}, found {to!r}")
     chosen, target = build(DataSettings, settings, "data"), Path(out)
     if target.suffix.lower() in COMPRESSED:
-        raise ConfigError(f"{target.name}: compressed files are read, not written; leave out {target.suffix}")
+        raise ConfigError(
+            f"{target.name}: compressed files are read, not written; leave out {target.suffix}"
+        )
     suffix = ending(target)
     if target.is_symlink():
         target = target.resolve()
@@ -75,7 +84,9 @@ def convert(
     _check_target(target, overwrite)
     named = read_data(data, chosen, progress)
     if is_file and "" not in named.splits:
-        raise WriteError(f"{out}: {named.name} has {' and '.join(named.splits)}; name a folder to write them to")
+        raise WriteError(
+            f"{out}: {named.name} has {' and '.join(named.splits)}; name a folder to write them to"
+        )
     named = named if is_file else named.split(chosen.seed)
     splits, relations = named.splits, relations_of(named.splits.values())
     tsv_names = names_without_roles(relations) if form == "tsv" else {}
@@ -88,7 +99,9 @@ def convert(
             write_named(splits[split], path, form, tsv_names)
     lost = any(relation.has_named_roles for relation in relations) and form == "tsv"
     notices = (
-        (*named.notices, "tsv has no place for roles; csv, parquet and jsonl keep them") if lost else named.notices
+        (*named.notices, "tsv has no place for roles; csv, parquet and jsonl keep them")
+        if lost
+        else named.notices
     )
     return Conversion({path.name: len(splits[split]) for split, path in files.items()}, notices)
 

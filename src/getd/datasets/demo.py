@@ -28,7 +28,20 @@ _CITIES = (
     *("Nettleford", "Oxbow", "Pinebridge", "Quarry Mills", "Reedham", "Stonewater"),
 )
 _SUFFIXES = ("Rovers", "United", "Athletic", "Wanderers", "City", "Albion")
-_FIRST = ("Ada", "Ben", "Cleo", "Dario", "Elin", "Femi", "Greta", "Hugo", "Ines", "Jonas", "Kira", "Luca")
+_FIRST = (
+    "Ada",
+    "Ben",
+    "Cleo",
+    "Dario",
+    "Elin",
+    "Femi",
+    "Greta",
+    "Hugo",
+    "Ines",
+    "Jonas",
+    "Kira",
+    "Luca",
+)
 _LAST = (
     "Abara",
     "Brandt",
@@ -45,7 +58,11 @@ _LAST = (
 )
 _AWARDS = ("Golden Boot", "Iron Gloves", "Playmaker Prize", "Captain's Cup")
 _SEASONS = tuple(f"{2014 + i}-{15 + i}" for i in range(8))
-_CLUBS_PER_LEAGUE, _STEPS, _STAY = 6, (1, 5), 2  # a player moves on by one step round the league every two seasons
+_CLUBS_PER_LEAGUE, _STEPS, _STAY = (
+    6,
+    (1, 5),
+    2,
+)  # a player moves on by one step round the league every two seasons
 
 
 def demo_labels(seed: int = 0) -> NamedFacts:
@@ -72,11 +89,13 @@ def _facts(rng: np.random.Generator) -> Iterator[tuple[str, ...]]:
     for number, person in enumerate(people):
         region, home, step = careers[number % len(careers)]
         club_of = [
-            leagues[region][(home + _STEPS[step] * (s // _STAY)) % _CLUBS_PER_LEAGUE] for s in range(len(_SEASONS))
+            leagues[region][(home + _STEPS[step] * (s // _STAY)) % _CLUBS_PER_LEAGUE]
+            for s in range(len(_SEASONS))
         ]
         if number < len(careers):  # one coach and three players follow each career
             yield from (
-                ("coaches", f"Coach {person}", club, season) for club, season in zip(club_of, _SEASONS, strict=True)
+                ("coaches", f"Coach {person}", club, season)
+                for club, season in zip(club_of, _SEASONS, strict=True)
             )
         else:
             yield "born in", person, _CITIES[region * _CLUBS_PER_LEAGUE + home]
@@ -84,10 +103,18 @@ def _facts(rng: np.random.Generator) -> Iterator[tuple[str, ...]]:
 
 
 def _career(player: str, club_of: list[str], award: str) -> Iterator[tuple[str, ...]]:
-    yield from (("plays for", player, club, season) for club, season in zip(club_of, _SEASONS, strict=True))
+    yield from (
+        ("plays for", player, club, season) for club, season in zip(club_of, _SEASONS, strict=True)
+    )
     for s in range(_STAY, len(_SEASONS), _STAY):
         yield "transfer", player, club_of[s - 1], club_of[s], _SEASONS[s]
-        yield "award", player, club_of[s], award, _SEASONS[s]  # the first season at a new club earns the career's award
+        yield (
+            "award",
+            player,
+            club_of[s],
+            award,
+            _SEASONS[s],
+        )  # the first season at a new club earns the career's award
 
 
 def _fixtures(members: list[str]) -> Iterator[tuple[str, ...]]:
@@ -96,4 +123,10 @@ def _fixtures(members: list[str]) -> Iterator[tuple[str, ...]]:
         if i < j:
             for s, season in enumerate(_SEASONS):
                 home, away = (i, j) if (i + j + s) % 2 else (j, i)
-                yield "fixture", members[home], members[away], f"matchday {(i + j) % len(members) + 1}", season
+                yield (
+                    "fixture",
+                    members[home],
+                    members[away],
+                    f"matchday {(i + j) % len(members) + 1}",
+                    season,
+                )

@@ -12,7 +12,9 @@ from pathlib import Path
 from getd.errors import DownloadError
 from getd.io.atomic import atomic_path
 
-Progress = Callable[[str, int, int | None], None]  # what is fetched, bytes so far, bytes in all where known
+Progress = Callable[
+    [str, int, int | None], None
+]  # what is fetched, bytes so far, bytes in all where known
 _BLOCK = 1 << 16
 _TIMEOUT = 60  # seconds without an answer
 
@@ -61,17 +63,23 @@ def _fetch(url: str, progress: Progress | None) -> bytes:
     data = bytearray()
     try:
         with urllib.request.urlopen(url, timeout=_TIMEOUT) as answer:
-            total = int(answer.headers["Content-Length"]) if answer.headers["Content-Length"] else None
+            total = (
+                int(answer.headers["Content-Length"]) if answer.headers["Content-Length"] else None
+            )
             while block := answer.read(_BLOCK):
                 data += block
                 if progress:
                     progress(url, len(data), total)
     except urllib.error.HTTPError as error:
         error.close()
-        raise DownloadError(f"cannot download {url}: the server answered {error.code} {error.reason}") from None
+        raise DownloadError(
+            f"cannot download {url}: the server answered {error.code} {error.reason}"
+        ) from None
     except (urllib.error.URLError, http.client.HTTPException, OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or error
         raise DownloadError(f"cannot download {url}: {reason}") from None
     if total is not None and len(data) < total:
-        raise DownloadError(f"cannot download {url}: the connection broke after {len(data):,} of {total:,} bytes")
+        raise DownloadError(
+            f"cannot download {url}: the connection broke after {len(data):,} of {total:,} bytes"
+        )
     return bytes(data)

@@ -21,7 +21,9 @@ from getd.formats.detect import Format, detect_format, read_named, stem
 from getd.formats.split_files import find_splits
 from getd.io.lines import Problems
 
-Progress = Callable[[str, int, int | None], None]  # what is fetched, bytes so far, bytes in all where known
+Progress = Callable[
+    [str, int, int | None], None
+]  # what is fetched, bytes so far, bytes in all where known
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,9 @@ class NamedSplits:
         """The same with splits: its own, or 8:1:1 at random."""
         if "" not in self.splits:
             return self
-        return NamedSplits(self.name, split_named(self.splits[""], seed), (*self.notices, split_notice(seed)))
+        return NamedSplits(
+            self.name, split_named(self.splits[""], seed), (*self.notices, split_notice(seed))
+        )
 
 
 def load(data: str | Path, *, progress: Progress | None = None, **settings: Any) -> KnowledgeBase:
@@ -56,7 +60,9 @@ def load(data: str | Path, *, progress: Progress | None = None, **settings: Any)
     return KnowledgeBase.from_labels(named.name, named.splits, named.notices)
 
 
-def read_data(data: str | Path, settings: DataSettings, progress: Progress | None = None) -> NamedSplits:
+def read_data(
+    data: str | Path, settings: DataSettings, progress: Progress | None = None
+) -> NamedSplits:
     """Read the facts of a path or a named data set, keeping those of the chosen arities."""
     named = _generate(str(data), settings.seed) or _read_path(*_locate(data, progress), settings)
     splits = {split: _choose_arity(labels, settings) for split, labels in named.splits.items()}
@@ -66,7 +72,9 @@ def read_data(data: str | Path, settings: DataSettings, progress: Progress | Non
         wanted = [f"arity {settings.arity}"] if settings.arity else []
         wanted += [f"arity {settings.max_arity} or less"] if settings.max_arity else []
         found = ", ".join(map(str, arities))
-        raise FactError(f"{named.name}: expected facts of {' and '.join(wanted)}, found arity {found}")
+        raise FactError(
+            f"{named.name}: expected facts of {' and '.join(wanted)}, found arity {found}"
+        )
     return NamedSplits(named.name, splits, named.notices)
 
 
@@ -80,10 +88,24 @@ def list_datasets() -> list[dict[str, Any]]:
     toy = "the paper's toy tensor of CP rank one"
     generated = {"demo": "a sports world with hidden rules"} | dict.fromkeys(SYNTHETIC, toy)
     built_in: list[dict[str, Any]] = [
-        {"name": name, "about": about, "source": "generated", "place": "built in"} for name, about in generated.items()
+        {"name": name, "about": about, "source": "generated", "place": "built in"}
+        for name, about in generated.items()
     ]
-    published = [asdict(dataset) | {"place": locate_dataset(name)} for name, dataset in DATASETS.items()]
-    keys = ("name", "about", "arities", "facts", "entities", "relations", "licence", "source", "place", "sha256")
+    published = [
+        asdict(dataset) | {"place": locate_dataset(name)} for name, dataset in DATASETS.items()
+    ]
+    keys = (
+        "name",
+        "about",
+        "arities",
+        "facts",
+        "entities",
+        "relations",
+        "licence",
+        "source",
+        "place",
+        "sha256",
+    )
     return [{key: record.get(key) for key in keys} for record in [*built_in, *published]]
 
 
@@ -94,7 +116,8 @@ def _generate(name: str, seed: int) -> NamedSplits | None:
         return NamedSplits(name, split_named(demo_labels(seed), seed))
     if name in SYNTHETIC:
         return NamedSplits(
-            name, {split: tuples_to_named(facts) for split, facts in synthetic_facts(name, seed).items()}
+            name,
+            {split: tuples_to_named(facts) for split, facts in synthetic_facts(name, seed).items()},
         )
     return None
 
@@ -106,14 +129,20 @@ def _locate(data: str | Path, progress: Progress | None) -> tuple[Path, str, tup
         raise DataNotFound("expected a path or the name of a data set, found an empty one")
     if path.exists():
         shadowed = str(data) in data_names()
-        told = (f"reading the path {data}, not the built-in data set of that name",) if shadowed else ()
+        told = (
+            (f"reading the path {data}, not the built-in data set of that name",)
+            if shadowed
+            else ()
+        )
         return path, stem_name(path), told
     if isinstance(data, str) and (found := find_dataset(data, progress)):
         wrong = verify(data, found) if data in DATASETS else []
         return found, data, tuple(f"{file} of {data} is not the published file" for file in wrong)
     if path.is_absolute() or len(path.parts) > 1:
         raise DataNotFound(f"{data}: no such file or folder")
-    raise DataNotFound(f"no file, folder or data set {str(data)!r}{nearest(str(data), data_names())}")
+    raise DataNotFound(
+        f"no file, folder or data set {str(data)!r}{nearest(str(data), data_names())}"
+    )
 
 
 def stem_name(path: Path) -> str:
@@ -122,7 +151,9 @@ def stem_name(path: Path) -> str:
     return resolved.name if resolved.is_dir() else resolved.name.split(".")[0] or resolved.name
 
 
-def _read_path(path: Path, name: str, notices: tuple[str, ...], settings: DataSettings) -> NamedSplits:
+def _read_path(
+    path: Path, name: str, notices: tuple[str, ...], settings: DataSettings
+) -> NamedSplits:
     files, left_out = find_splits(path) if path.is_dir() else ({"": [path]}, [])
     if left_out:
         notices = (*notices, f"{path}: left out {', '.join(file.name for file in left_out)}")
@@ -133,11 +164,15 @@ def _read_path(path: Path, name: str, notices: tuple[str, ...], settings: DataSe
             form = _form(file, first) if settings.format == "auto" else settings.format
             first = first or (form if split else None)
             is_the_split = path.is_dir() and split and len(paths) == 1 and file.parent == path
-            own = name if is_the_split else stem(file)  # names the facts of a table without a relation column
+            own = (
+                name if is_the_split else stem(file)
+            )  # names the facts of a table without a relation column
             relation = settings.relation or own.encode(errors="replace").decode()
             labels = read_named(file, form, settings.escaped, relation, order)
             if settings.one_arity:
-                _check_arity(file, labels, settings.arity, ": row {}" if form == "parquet" else ":{}")
+                _check_arity(
+                    file, labels, settings.arity, ": row {}" if form == "parquet" else ":{}"
+                )
             parts.append(labels)
         splits[split] = concatenate(parts)
         notices = (*notices, *splits[split].notices)
@@ -157,7 +192,9 @@ def _check_arity(path: Path, labels: NamedFacts, arity: int | None, place: str) 
     for other, block in labels.blocks.items():
         if other != arity:
             for row in block.row.tolist():
-                problems.add(row, f"expected 1 relation and {arity} entities, found {other} entities")
+                problems.add(
+                    row, f"expected 1 relation and {arity} entities, found {other} entities"
+                )
     problems.check()
 
 
@@ -165,4 +202,6 @@ def _choose_arity(labels: NamedFacts, settings: DataSettings) -> NamedFacts:
     def wanted(arity: int) -> bool:
         return settings.arity in (None, arity) and arity <= (settings.max_arity or arity)
 
-    return labels.with_blocks({arity: block for arity, block in labels.blocks.items() if wanted(arity)})
+    return labels.with_blocks(
+        {arity: block for arity, block in labels.blocks.items() if wanted(arity)}
+    )

@@ -15,9 +15,13 @@ class DataSettings(Settings):
     format: Literal["auto", "tsv", "csv", "parquet", "jsonl", "hyper-csv", "wikipeople"] = "auto"
     arity: PositiveInt | None = None  # only facts with this many entities
     max_arity: PositiveInt | None = None  # only facts with at most this many
-    one_arity: bool = False  # refuse files whose facts differ in arity (from `arity`, or from the first fact)
+    one_arity: bool = (
+        False  # refuse files whose facts differ in arity (from `arity`, or from the first fact)
+    )
     escaped: bool = False  # plain text is written with the escapes \\ \t \n \r
     relation: Annotated[str, StringConstraints(min_length=1)] | None = (
         None  # the relation of tables that have no relation column; else the name of the file
     )
-    seed: NonNegativeInt = 0  # of the split, where the data comes without one, and of generated data sets
+    seed: NonNegativeInt = (
+        0  # of the split, where the data comes without one, and of generated data sets
+    )

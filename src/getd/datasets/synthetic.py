@@ -23,7 +23,14 @@ def synthetic_facts(name: str, seed: int = 0) -> dict[str, list[tuple[str, ...]]
     supports: list[list[int]] = []
     while len(set().union(*supports)) < N_ENTITIES:  # every entity takes part
         supports = [sorted(rng.choice(N_ENTITIES, size, replace=False).tolist()) for size in sizes]
-    facts = [(f"r{r}", *(f"entity{e}" for e in fact)) for r, *fact in product(range(n_relations), *supports)]
+    facts = [
+        (f"r{r}", *(f"entity{e}" for e in fact))
+        for r, *fact in product(range(n_relations), *supports)
+    ]
     order = rng.permutation(len(facts)).tolist()
     shuffled, tenth = [facts[i] for i in order], len(facts) // 10
-    return {"train": shuffled[: 8 * tenth], "valid": shuffled[8 * tenth : 9 * tenth], "test": shuffled[9 * tenth :]}
+    return {
+        "train": shuffled[: 8 * tenth],
+        "valid": shuffled[8 * tenth : 9 * tenth],
+        "test": shuffled[9 * tenth :],
+    }

@@ -31,7 +31,9 @@ class Evaluation:
     metrics: Metrics
     floors: Mapping[str, Metrics]  # frequency and lookup on the same questions
     by: Mapping[str, Mapping[str, Metrics]]  # grouping, then group
-    floors_by: Mapping[str, Mapping[str, Mapping[str, float]]]  # the MRR of each floor, by grouping and group
+    floors_by: Mapping[
+        str, Mapping[str, Mapping[str, float]]
+    ]  # the MRR of each floor, by grouping and group
 
     @property
     def mrr(self) -> float:
@@ -130,7 +132,11 @@ def evaluate(
     blocks = sample_facts(kb.split(split), sample, seed)
     questions = _Questions(blocks, kb.known(*filter_splits(kb, split)), ties, chunk, seed)
     ranks = questions.rank(model)
-    beside = {name: questions.rank(floor) for name, floor in floor_models(kb, trained_on).items()} if floors else {}
+    beside = (
+        {name: questions.rank(floor) for name, floor in floor_models(kb, trained_on).items()}
+        if floors
+        else {}
+    )
     groups = {grouping: _labels(grouping, blocks, kb, trained_on) for grouping in by}
     drawn = count(blocks) if count(blocks) < count(kb.split(split)) else None
     measured = Measured(ties, drawn, seed, kb.n_entities, len(ranks.rank))
@@ -138,8 +144,12 @@ def evaluate(
         protocol=protocol_of(model, kb, split, trained_on, measured, epoch, memory),
         metrics=questions.measure(ranks),
         floors={name: questions.measure(floor) for name, floor in beside.items()},
-        by={grouping: questions.measure_groups(ranks, labels) for grouping, labels in groups.items()},
-        floors_by={grouping: _floors_of_groups(beside, labels) for grouping, labels in groups.items()},
+        by={
+            grouping: questions.measure_groups(ranks, labels) for grouping, labels in groups.items()
+        },
+        floors_by={
+            grouping: _floors_of_groups(beside, labels) for grouping, labels in groups.items()
+        },
     )
 
 
@@ -147,7 +157,9 @@ def evaluate_floors(kb: KnowledgeBase, split: str = "test") -> dict[str, Metrics
     """The floors alone, ranked on a split: what one has before any model."""
     known = kb.known(*filter_splits(kb, split))
     questions = _Questions(sample_facts(kb.split(split), None), known, "realistic", CHUNK, 0)
-    return {name: questions.measure(questions.rank(floor)) for name, floor in floor_models(kb).items()}
+    return {
+        name: questions.measure(questions.rank(floor)) for name, floor in floor_models(kb).items()
+    }
 
 
 def validation_mrr(
@@ -175,15 +187,23 @@ def sample_facts(blocks: Blocks, number: int | None, seed: int = 0) -> dict[int,
     chosen = np.zeros(count(kept), dtype=bool)
     chosen[np.random.default_rng(seed).permutation(len(chosen))[:number]] = True
     ends = np.cumsum([len(facts) for facts in kept.values()])[:-1]
-    drawn = {arity: kept[arity].take(part) for arity, part in zip(kept, np.split(chosen, ends), strict=True)}
+    drawn = {
+        arity: kept[arity].take(part)
+        for arity, part in zip(kept, np.split(chosen, ends), strict=True)
+    }
     return {arity: facts for arity, facts in drawn.items() if len(facts)}
 
 
-def floor_models(kb: KnowledgeBase, trained_on: Sequence[str] = ("train",)) -> dict[str, ScoringModel]:
+def floor_models(
+    kb: KnowledgeBase, trained_on: Sequence[str] = ("train",)
+) -> dict[str, ScoringModel]:
     """The counting models that stand beside every model, made from the facts of these splits."""
     facts = join(*(kb.split(name) for name in trained_on))
     sizes = (kb.n_relations, kb.n_entities)
-    return {"frequency": Frequency.from_facts(facts, *sizes), "lookup": Lookup.from_facts(facts, *sizes)}
+    return {
+        "frequency": Frequency.from_facts(facts, *sizes),
+        "lookup": Lookup.from_facts(facts, *sizes),
+    }
 
 
 def check_groupings(by: Sequence[str]) -> None:
@@ -191,7 +211,9 @@ def check_groupings(by: Sequence[str]) -> None:
     for grouping in by:
         if grouping not in GROUPINGS:
             hint = nearest(grouping, GROUPINGS)
-            raise ConfigError(f"by: expected one of {', '.join(GROUPINGS)}, found {grouping!r}{hint}")
+            raise ConfigError(
+                f"by: expected one of {', '.join(GROUPINGS)}, found {grouping!r}{hint}"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,19 +228,27 @@ class _Questions:
 
     def rank(self, model: ScoringModel) -> Ranks:
         found = [
-            rank_facts(model, facts, self.known, ties=self.ties, chunk=self.chunk) for facts in self.blocks.values()
+            rank_facts(model, facts, self.known, ties=self.ties, chunk=self.chunk)
+            for facts in self.blocks.values()
         ]
         rank = np.concatenate([ranks.rank.reshape(-1) for ranks in found])
         return Ranks(rank, np.concatenate([ranks.candidates.reshape(-1) for ranks in found]))
 
     def measure(self, ranks: Ranks, chosen: Any = slice(None)) -> Metrics:
-        arities = np.concatenate([np.full(len(facts), facts.arity) for facts in self.blocks.values()])
+        arities = np.concatenate(
+            [np.full(len(facts), facts.arity) for facts in self.blocks.values()]
+        )
         fact = np.repeat(np.arange(len(arities)), arities)
         return measure(ranks.rank[chosen], ranks.candidates[chosen], fact[chosen], seed=self.seed)
 
-    def measure_groups(self, ranks: Ranks, labels: tuple[Ids, Mapping[int, str]]) -> dict[str, Metrics]:
+    def measure_groups(
+        self, ranks: Ranks, labels: tuple[Ids, Mapping[int, str]]
+    ) -> dict[str, Metrics]:
         numbers, names = labels
-        return {names[number]: self.measure(ranks, numbers == number) for number in np.unique(numbers).tolist()}
+        return {
+            names[number]: self.measure(ranks, numbers == number)
+            for number in np.unique(numbers).tolist()
+        }
 
 
 def _floors_of_groups(
@@ -226,7 +256,9 @@ def _floors_of_groups(
 ) -> dict[str, dict[str, float]]:
     numbers, names = labels
     return {
-        names[n]: {name: mean_reciprocal_rank(ranks.rank[numbers == n]) for name, ranks in floors.items()}
+        names[n]: {
+            name: mean_reciprocal_rank(ranks.rank[numbers == n]) for name, ranks in floors.items()
+        }
         for n in np.unique(numbers).tolist()
     }
 
@@ -241,18 +273,28 @@ def _labels(
     if grouping == "relation":
         columns = [facts.relation[:, None] for facts in blocks.values()]
         return _flat(_spread(columns, blocks)), dict(enumerate(kb.relations))
-    columns = [np.arange(arity)[None] if grouping == "position" else np.array([[arity]]) for arity in blocks]
-    return _flat(_spread(columns, blocks)), {number: str(number) for number in range(max(blocks) + 1)}
+    columns = [
+        np.arange(arity)[None] if grouping == "position" else np.array([[arity]])
+        for arity in blocks
+    ]
+    return _flat(_spread(columns, blocks)), {
+        number: str(number) for number in range(max(blocks) + 1)
+    }
 
 
 def _seen(facts: Facts, known: KnownAnswers) -> Ids:
     """Whether each question of some facts has a known answer, ``(n, arity)``."""
-    found = [known.is_known(facts.relation, facts.entities, position) for position in range(facts.arity)]
+    found = [
+        known.is_known(facts.relation, facts.entities, position) for position in range(facts.arity)
+    ]
     return np.column_stack(found).astype(np.int64)
 
 
 def _spread(columns: Sequence[Ids], blocks: Blocks) -> list[Ids]:
-    return [np.broadcast_to(c, facts.entities.shape) for c, facts in zip(columns, blocks.values(), strict=True)]
+    return [
+        np.broadcast_to(c, facts.entities.shape)
+        for c, facts in zip(columns, blocks.values(), strict=True)
+    ]
 
 
 def _flat(tables: Sequence[Ids]) -> Ids:

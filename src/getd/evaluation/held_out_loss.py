@@ -14,7 +14,11 @@ AT_ONCE = 256  # questions
 
 
 def held_out_loss(
-    model: ScoringModel, blocks: Blocks, known: KnownAnswers, sample: int | None = None, seed: int = 0
+    model: ScoringModel,
+    blocks: Blocks,
+    known: KnownAnswers,
+    sample: int | None = None,
+    seed: int = 0,
 ) -> float:
     """Minus the log-probability of the answer at each position of each fact, on average; other known answers left out.
 
@@ -31,7 +35,9 @@ def held_out_loss(
                     scores = model.score_candidates(relation, entities, position).double()
                     answers = known.lookup(part.relation, part.entities, position)
                     rows, values = answers.others(part.entities[:, position])
-                    scores[torch.tensor(rows, device=device), torch.tensor(values, device=device)] = -torch.inf
+                    scores[
+                        torch.tensor(rows, device=device), torch.tensor(values, device=device)
+                    ] = -torch.inf
                     own = scores.gather(1, entities[:, position, None])[:, 0]
                     total += float((scores.logsumexp(dim=1) - own).sum())
                 questions += len(part) * part.arity

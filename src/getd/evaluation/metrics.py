@@ -98,7 +98,9 @@ def mrr_at_chance(candidates: Ids) -> float:
     return float(np.mean(harmonic / c))
 
 
-def mrr_interval(rank: Floats, fact: Ids, *, seed: int = 0, resamples: int = RESAMPLES) -> tuple[float, float]:
+def mrr_interval(
+    rank: Floats, fact: Ids, *, seed: int = 0, resamples: int = RESAMPLES
+) -> tuple[float, float]:
     """The 95 % bootstrap interval of the MRR: facts, each with all its questions, are drawn anew with replacement.
 
     The questions of a fact stand and fall together, so facts are the unit. Percentiles 2.5 and 97.5 of the MRRs.

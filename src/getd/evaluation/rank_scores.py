@@ -25,7 +25,9 @@ from getd.facts.known_answers import Answers
 
 Floats = npt.NDArray[np.float64]
 Ties = Literal["realistic", "optimistic", "pessimistic"]
-TILE = 2**17  # scores that a thread compares at a time: with the outcome 1 MB, in the cache of one core
+TILE = (
+    2**17
+)  # scores that a thread compares at a time: with the outcome 1 MB, in the cache of one core
 EXACT = 2**24  # float32 counts as far
 
 
@@ -86,14 +88,18 @@ def rank_scores(
     known = Answers(np.zeros(len(scores) + 1, dtype=np.int64), ids[:0]) if known is None else known
     for found, what in ((len(ids), "answers"), (len(known.offsets) - 1, "rows of known answers")):
         if found != len(scores):
-            raise ShapeError(f"expected {len(scores)} {what}, one for each row of scores, found {found}")
+            raise ShapeError(
+                f"expected {len(scores)} {what}, one for each row of scores, found {found}"
+            )
     row, column = known.others(ids)
     with torch.no_grad():
         target = scores.gather(1, torch.tensor(ids, device=scores.device)[:, None])
         slack = torch.as_tensor(tolerance, dtype=target.dtype, device=scores.device).reshape(-1, 1)
         left_out = torch.tensor(np.stack([row, column]), device=scores.device)
         counts = count_rivals(scores, Level(target - slack, target + slack), *left_out)
-    return to_ranks(counts.cpu().numpy(), scores.shape[1] - np.bincount(row, minlength=len(scores)), ties)
+    return to_ranks(
+        counts.cpu().numpy(), scores.shape[1] - np.bincount(row, minlength=len(scores)), ties
+    )
 
 
 class Level(NamedTuple):
@@ -111,14 +117,19 @@ def count_rivals(scores: Tensor, level: Level, row: Tensor, column: Tensor) -> T
     at most ``EXACT`` ones is exact.
     """
     tile_size = min(TILE * torch.get_num_threads(), EXACT)
-    rows, columns = max(1, tile_size // max(1, scores.shape[1])), max(1, min(tile_size, scores.shape[1]))
+    rows, columns = (
+        max(1, tile_size // max(1, scores.shape[1])),
+        max(1, min(tile_size, scores.shape[1])),
+    )
     kind = torch.promote_types(scores.dtype, torch.float32)
     flags = torch.empty(min(rows, len(scores)), columns, dtype=kind, device=scores.device)
     counts = torch.zeros(2, len(scores), dtype=torch.float64, device=scores.device)
     finite = True
     for part in torch.split(scores, columns, dim=1):
         total, above, at_least = [], [], []
-        for tile, low, high in zip(*(torch.split(tensor, rows) for tensor in (part, *level)), strict=True):
+        for tile, low, high in zip(
+            *(torch.split(tensor, rows) for tensor in (part, *level)), strict=True
+        ):
             flag = flags[: len(tile), : tile.shape[1]]
             total.append(tile.sum(dim=1, dtype=kind))  # NaN and infinity come through
             above.append(torch.gt(tile, high, out=flag).sum(dim=1))
@@ -146,7 +157,9 @@ def check_ties(ties: str) -> None:
     """Refuse a rule for ties there is not."""
     rules = get_args(Ties)
     if ties not in rules:
-        raise ConfigError(f"ties: expected one of {', '.join(rules)}, found {ties!r}{nearest(ties, rules)}")
+        raise ConfigError(
+            f"ties: expected one of {', '.join(rules)}, found {ties!r}{nearest(ties, rules)}"
+        )
 
 
 def check_finite(scores: Tensor) -> None:

@@ -16,7 +16,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from getd.evaluation.rank_scores import Floats, Level, Ranks, Ties, check_ties, count_rivals, to_ranks
+from getd.evaluation.rank_scores import (
+    Floats,
+    Level,
+    Ranks,
+    Ties,
+    check_ties,
+    count_rivals,
+    to_ranks,
+)
 from getd.evaluation.rounding import product_rounding, score_rounding
 from getd.facts.facts import Facts, Ids
 from getd.facts.known_answers import KnownAnswers
@@ -24,15 +32,21 @@ from getd.models.base import DotProductModel, ScoringModel
 
 CHUNK = 2**21  # scores held at a time: 8 MB, near the caches
 LEAST_ROWS = 16  # questions scored together; where they would not fit with all candidates, candidates are cut instead
-MOST_ROWS = 512  # so that what a model makes of the questions of a block stays small beside their scores
+MOST_ROWS = (
+    512  # so that what a model makes of the questions of a block stays small beside their scores
+)
 
 
 @dataclass(frozen=True)
 class Scorer:
     """The scores of a block of questions, and how far rounding can put them apart."""
 
-    score: Callable[[int, int], Tensor]  # those (b, m) of the candidates start .. stop - 1, valid until the next call
-    rounding: Callable[[Tensor, Tensor], Tensor]  # of the answers (b,), and scores (b, m) with theirs among them
+    score: Callable[
+        [int, int], Tensor
+    ]  # those (b, m) of the candidates start .. stop - 1, valid until the next call
+    rounding: Callable[
+        [Tensor, Tensor], Tensor
+    ]  # of the answers (b,), and scores (b, m) with theirs among them
 
     def level(self, answers: Tensor, scores: Tensor, start: int) -> Level:
         """The scores that are level with the answers', all of which are among those of a span."""
@@ -42,7 +56,12 @@ class Scorer:
 
 
 def rank_facts(
-    model: ScoringModel, facts: Facts, known: KnownAnswers, *, ties: Ties = "realistic", chunk: int = CHUNK
+    model: ScoringModel,
+    facts: Facts,
+    known: KnownAnswers,
+    *,
+    ties: Ties = "realistic",
+    chunk: int = CHUNK,
 ) -> Ranks:
     """Rank the entity at each position of each fact among all entities but the other known answers.
 
@@ -68,13 +87,23 @@ def rank_facts(
     with scoring(model) as device:
         relation = torch.tensor(facts.relation, device=device)
         entities = torch.tensor(facts.entities, device=device)
-        rows = _balanced_rows(len(facts), model.n_entities, chunk) if is_dot_product(model) else LEAST_ROWS
+        rows = (
+            _balanced_rows(len(facts), model.n_entities, chunk)
+            if is_dot_product(model)
+            else LEAST_ROWS
+        )
 
         def slot(position: int) -> _Slot:
-            scorer = _dot_product(model, position, chunk) if is_dot_product(model) else _any_model(model, position)
+            scorer = (
+                _dot_product(model, position, chunk)
+                if is_dot_product(model)
+                else _any_model(model, position)
+            )
 
             def ask(chosen: Tensor) -> Scorer:
-                given = entities[chosen].index_fill_(1, torch.tensor(position, device=device), 0)  # hide the answer
+                given = entities[chosen].index_fill_(
+                    1, torch.tensor(position, device=device), 0
+                )  # hide the answer
                 return scorer(relation[chosen], given)
 
             return _Slot(ask, model.n_entities, facts, position, known, device, rows)
@@ -83,7 +112,12 @@ def rank_facts(
 
 
 def rank_relations(
-    model: ScoringModel, facts: Facts, known: KnownAnswers, *, ties: Ties = "realistic", chunk: int = CHUNK
+    model: ScoringModel,
+    facts: Facts,
+    known: KnownAnswers,
+    *,
+    ties: Ties = "realistic",
+    chunk: int = CHUNK,
 ) -> Ranks:
     """Rank the relation of each fact among all relations but the other known answers; see :func:`rank_facts`."""
     with scoring(model) as device:
@@ -93,7 +127,15 @@ def rank_relations(
             scores = model.score_relations(entities[rows])
             return Scorer(lambda start, stop: scores[:, start:stop], _of_largest)
 
-        return _join([_rank_slot(_Slot(ask, model.n_relations, facts, None, known, device, LEAST_ROWS), ties, chunk)])
+        return _join(
+            [
+                _rank_slot(
+                    _Slot(ask, model.n_relations, facts, None, known, device, LEAST_ROWS),
+                    ties,
+                    chunk,
+                )
+            ]
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,10 +152,14 @@ class _Slot:
 
     @property
     def answers(self) -> Ids:
-        return self.facts.relation if self.position is None else self.facts.entities[:, self.position]
+        return (
+            self.facts.relation if self.position is None else self.facts.entities[:, self.position]
+        )
 
     def other_answers(self, rows: Ids) -> tuple[Ids, Ids]:
-        known = self.known.lookup(self.facts.relation[rows], self.facts.entities[rows], self.position)
+        known = self.known.lookup(
+            self.facts.relation[rows], self.facts.entities[rows], self.position
+        )
         return known.others(self.answers[rows])
 
     def scorer(self, rows: Ids) -> Scorer:
@@ -123,10 +169,15 @@ class _Slot:
 
 def is_dot_product(model: ScoringModel) -> TypeGuard[DotProductModel]:
     """Whether the scores are those of :class:`DotProductModel`, and not a model's own."""
-    return isinstance(model, DotProductModel) and type(model).score_candidates is DotProductModel.score_candidates
+    return (
+        isinstance(model, DotProductModel)
+        and type(model).score_candidates is DotProductModel.score_candidates
+    )
 
 
-def _dot_product(model: DotProductModel, position: int, chunk: int) -> Callable[[Tensor, Tensor], Scorer]:
+def _dot_product(
+    model: DotProductModel, position: int, chunk: int
+) -> Callable[[Tensor, Tensor], Scorer]:
     """Queries are made once, and multiplied with slices of the table, all into the same memory."""
     table = model.candidates(position)
     buffer = table.new_empty(min(chunk, MOST_ROWS * len(table)))
@@ -156,7 +207,12 @@ def _any_model(model: ScoringModel, position: int) -> Callable[[Tensor, Tensor],
         if not isinstance(model, DotProductModel):
             return Scorer(score, _of_largest)
         query, table = model.query(relation, given, position), model.candidates(position)
-        return Scorer(score, lambda answers, scores: product_rounding(query, table[answers]) + score_rounding(scores))
+        return Scorer(
+            score,
+            lambda answers, scores: (
+                product_rounding(query, table[answers]) + score_rounding(scores)
+            ),
+        )
 
     return scorer
 
@@ -239,4 +295,7 @@ def scoring(model: ScoringModel) -> Iterator[torch.device]:
 
 
 def _join(slots: list[Ranks]) -> Ranks:
-    return Ranks(np.column_stack([slot.rank for slot in slots]), np.column_stack([slot.candidates for slot in slots]))
+    return Ranks(
+        np.column_stack([slot.rank for slot in slots]),
+        np.column_stack([slot.candidates for slot in slots]),
+    )

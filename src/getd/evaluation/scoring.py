@@ -26,12 +26,18 @@ def filtered_scores(
     """
     for here in _rows(len(facts), model.n_entities):
         part = facts.take(here)
-        scores = model.score_candidates(torch.tensor(part.relation), torch.tensor(part.entities), position)
+        scores = model.score_candidates(
+            torch.tensor(part.relation), torch.tensor(part.entities), position
+        )
         yield here, _filter(scores, part, position, known)
 
 
 def filtered_scores_of_positions(
-    model: ScoringModel, facts: Facts, known: KnownAnswers, positions: Sequence[int], temperature: float = 1.0
+    model: ScoringModel,
+    facts: Facts,
+    known: KnownAnswers,
+    positions: Sequence[int],
+    temperature: float = 1.0,
 ) -> Iterator[tuple[slice, int, Tensor]]:
     """The same for some positions in turn, which share work where the model's score is a dot product.
 
@@ -57,6 +63,8 @@ def _rows(n_facts: int, n_entities: int) -> Iterator[slice]:
 
 
 def _filter(scores: Tensor, facts: Facts, position: int, known: KnownAnswers) -> Tensor:
-    row, value = known.lookup(facts.relation, facts.entities, position).others(facts.entities[:, position])
+    row, value = known.lookup(facts.relation, facts.entities, position).others(
+        facts.entities[:, position]
+    )
     scores[torch.tensor(row), torch.tensor(value)] = -torch.inf
     return scores

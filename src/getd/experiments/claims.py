@@ -11,7 +11,10 @@ from getd.experiments import table_checks as tables
 from getd.experiments.findings import Findings, NotMeasured, Results
 from getd.experiments.table_checks import Check
 
-DROPOUT, NO_DROPOUT = "figures/overfitting-wikipeople-4", "figures/overfitting-no-dropout-wikipeople-4"
+DROPOUT, NO_DROPOUT = (
+    "figures/overfitting-wikipeople-4",
+    "figures/overfitting-no-dropout-wikipeople-4",
+)
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,11 @@ def _synthetic(arity: int) -> list[Claim]:
 def _ranks(data: str, high: float, span: str) -> list[Claim]:
     name = tables.N_ARY[data]
     return [
-        Claim(f"{name} is flat in the TR rank {span}", "less than 0.02 apart", figures.flat(data, 20, high)),
+        Claim(
+            f"{name} is flat in the TR rank {span}",
+            "less than 0.02 apart",
+            figures.flat(data, 20, high),
+        ),
         Claim(
             f"{name}: only TR ranks below 5 hurt",
             "every rank below 5 is more than 0.02 below the best, and no other is",
@@ -118,7 +125,11 @@ def _falls_with_order(data: str, what: str) -> Claim:
 
 _SIZES = "WikiPeople-4 by embedding size"
 CLAIMS: Sequence[Claim] = (
-    Claim("GETD is best on all metrics and all n-ary sets", "strictly, one seed each", tables.best_on_all_metrics),
+    Claim(
+        "GETD is best on all metrics and all n-ary sets",
+        "strictly, one seed each",
+        tables.best_on_all_metrics,
+    ),
     Claim(
         "GETD, n-CP and n-TuckER are always above RAE and NaLP",
         "each of the three above both, by MRR, on all four n-ary sets",
@@ -153,7 +164,11 @@ CLAIMS: Sequence[Claim] = (
         figures.core_against_ring("figures/synthetic10-3", "GETD, rank 1", 50, (6_250_000, 200)),
     ),
     *_synthetic(4),
-    Claim(f"{_SIZES}: GETD is always above n-TuckER and n-CP", "at sizes 10, 15, …, 35", figures.always_above),
+    Claim(
+        f"{_SIZES}: GETD is always above n-TuckER and n-CP",
+        "at sizes 10, 15, …, 35",
+        figures.always_above,
+    ),
     Claim(
         f"{_SIZES}: GETD rises and becomes flat",
         "no step down of more than 0.005, the last step smaller than the first",
@@ -184,7 +199,9 @@ CLAIMS: Sequence[Claim] = (
     Claim(
         f"{_SIZES}: 0.42 M parameters (GETD), 1.14 M (n-CP), 24 M (n-TuckER) at 30",
         "cut, not rounded, to these digits",
-        figures.parameters_are(figures.SIZES, {"GETD": "0.42", "n-CP": "1.14", "n-TuckER": "24"}, 30),
+        figures.parameters_are(
+            figures.SIZES, {"GETD": "0.42", "n-CP": "1.14", "n-TuckER": "24"}, 30
+        ),
     ),
     Claim(
         f"{_SIZES}: GETD has 1.7 % of n-TuckER's parameters at 30",
@@ -238,6 +255,8 @@ CLAIMS: Sequence[Claim] = (
     Claim(
         "GETD takes time linear in its sizes",
         "no row measures it",
-        tables.not_measured("benchmarks/results/scaling.json has how time grows with entities, facts and arity"),
+        tables.not_measured(
+            "benchmarks/results/scaling.json has how time grows with entities, facts and arity"
+        ),
     ),
 )

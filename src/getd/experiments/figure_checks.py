@@ -16,7 +16,9 @@ FLAT = 0.02  # MRR
 FALLS = 0.05  # MRR
 SIZES = "figures/embedding-size-wikipeople-4"
 ALL_SIZES = (10, 15, 20, 25, 30, 35)
-SHAPES: Mapping[str, Mapping[int, Sequence[int]]] = {  # as the paper names them, with its slip at order 8 put right
+SHAPES: Mapping[
+    str, Mapping[int, Sequence[int]]
+] = {  # as the paper names them, with its slip at order 8 put right
     "wikipeople-4": {5: [25] * 5, 6: [5, 25, 25, 25, 25, 5]},
     "jf17k-3": {4: [64] * 4, 6: [16] * 6, 8: [8] * 8, 12: [4] * 12},
 }
@@ -58,7 +60,9 @@ def loss_turns_at(row: str, epoch: int, around: int) -> Check:
         loss = findings.curve(row, "n-TuckER", "test_loss")
         lowest = min(range(len(loss)), key=loss.__getitem__)
         rise = loss[-1] / loss[lowest] - 1
-        return abs(lowest + 1 - epoch) <= around and rise > 0, f"lowest at epoch {lowest + 1}, {rise:+.0%} in the end"
+        return abs(
+            lowest + 1 - epoch
+        ) <= around and rise > 0, f"lowest at epoch {lowest + 1}, {rise:+.0%} in the end"
 
     return check
 
@@ -72,7 +76,10 @@ def train_losses_fall(row: str, epochs: int) -> Check:
             loss = findings.curve(row, series, "train_loss")
             means = [mean(loss[start : start + epochs]) for start in range(0, len(loss), epochs)]
             rising += [series] if any(after >= before for before, after in pairwise(means)) else []
-        return not rising, f"{' and '.join(rising)} rise in between" if rising else "all three fall throughout"
+        return (
+            not rising,
+            f"{' and '.join(rising)} rise in between" if rising else "all three fall throughout",
+        )
 
     return check
 
@@ -148,7 +155,12 @@ def always_above(findings: Findings) -> Verdict:
         for size in sorted(ring.keys() & curves[series].keys()):
             if ring[size] <= curves[series][size]:
                 wrong.append(f"at {size:g} {ring[size]:.3f}, {series} {curves[series][size]:.3f}")
-    missing = [f"{series} at {size}" for series in SERIES for size in ALL_SIZES if size not in curves[series]]
+    missing = [
+        f"{series} at {size}"
+        for series in SERIES
+        for size in ALL_SIZES
+        if size not in curves[series]
+    ]
     if missing and not wrong:
         raise NotMeasured(f"needs {SIZES}, {', '.join(missing)}")
     return not wrong, "; ".join(wrong) or "at all of them"
@@ -195,7 +207,9 @@ def small_above_large(small: int, beyond: int) -> Check:
         ring, tucker = findings.point(SIZES, "GETD", small), findings.points(SIZES, "n-TuckER")
         larger = {size: mrr for size, mrr in tucker.items() if size > beyond}
         if not larger:
-            at = f"GETD at {small} {ring:.3f}, n-TuckER at {max(tucker):g} {tucker[max(tucker)]:.3f}"
+            at = (
+                f"GETD at {small} {ring:.3f}, n-TuckER at {max(tucker):g} {tucker[max(tucker)]:.3f}"
+            )
             raise NotMeasured(f"needs {SIZES}, n-TuckER over {beyond}; {at}")
         figures = ", ".join(f"at {size:g} {mrr:.3f}" for size, mrr in larger.items())
         return ring > max(larger.values()), f"GETD at {small} {ring:.3f}; n-TuckER {figures}"
@@ -205,7 +219,9 @@ def small_above_large(small: int, beyond: int) -> Check:
 
 def least_parameters(findings: Findings) -> Verdict:
     """GETD learns the fewest numbers of the three at every size that was measured."""
-    ring = {size: findings.parameters(SIZES, "GETD", size) for size in findings.points(SIZES, "GETD")}
+    ring = {
+        size: findings.parameters(SIZES, "GETD", size) for size in findings.points(SIZES, "GETD")
+    }
     wrong = [
         f"{series} at {size:g}"
         for series in SERIES[1:]
@@ -284,7 +300,9 @@ def _orders(findings: Findings, data: str) -> dict[int, float]:
     curve = findings.by_shape(rows, shapes)
     missing = ["·".join(map(str, shape)) for order, shape in shapes.items() if order not in curve]
     if missing:
-        raise NotMeasured(f"not at the paper's shapes: {', '.join(missing)} not run; measured: {_by_order(curve)}")
+        raise NotMeasured(
+            f"not at the paper's shapes: {', '.join(missing)} not run; measured: {_by_order(curve)}"
+        )
     return curve
 
 

@@ -37,7 +37,9 @@ class Findings:
 
     def sample(self, row: str) -> str:
         """In words, how many facts a row was measured on; empty where it was all of test."""
-        sizes = {result["protocol"]["sample"] for result in self.results(row) if "protocol" in result}
+        sizes = {
+            result["protocol"]["sample"] for result in self.results(row) if "protocol" in result
+        }
         drawn = [size for size in sizes if size is not None]
         return f" on {min(drawn):,} facts" if drawn else ""
 
@@ -73,7 +75,9 @@ class Findings:
                 return int(result["parameters"])
         raise NotMeasured(f"needs {row}, {series} at {x:g}")
 
-    def by_shape(self, rows: Sequence[str], shapes: Mapping[int, Sequence[int]]) -> dict[int, float]:
+    def by_shape(
+        self, rows: Sequence[str], shapes: Mapping[int, Sequence[int]]
+    ) -> dict[int, float]:
         """The MRR by order, of those rings alone that have exactly the shapes that are given."""
         values: dict[int, list[float]] = {}
         for result in (result for row in rows for result in self._rows.get(row, [])):

@@ -14,7 +14,13 @@ from getd.datasets.load import load
 from getd.errors import ConfigError, RunError
 from getd.evaluation.evaluate import evaluate
 from getd.evaluation.protocol import Choice, filter_splits, left_out
-from getd.experiments.result import describe_evaluation, describe_training, read_results, result_path, write_result
+from getd.experiments.result import (
+    describe_evaluation,
+    describe_training,
+    read_results,
+    result_path,
+    write_result,
+)
 from getd.experiments.rows import MEMBERS, Point, Row, find_row, points
 from getd.experiments.tables import measure_table
 from getd.facts.facts import join
@@ -28,8 +34,15 @@ from getd.runs.folder import RunFolder
 from getd.training.loop import Callbacks
 from getd.training.start import train
 
-CURVES = {"epoch": "epoch", "train_loss": "loss", "test_loss": "valid_loss", "test_mrr": "valid_mrr"}
-Watching = Callable[[Point], AbstractContextManager[Callbacks]]  # how a training is shown, and stopped
+CURVES = {
+    "epoch": "epoch",
+    "train_loss": "loss",
+    "test_loss": "valid_loss",
+    "test_mrr": "valid_mrr",
+}
+Watching = Callable[
+    [Point], AbstractContextManager[Callbacks]
+]  # how a training is shown, and stopped
 
 
 @dataclass(frozen=True)
@@ -44,7 +57,10 @@ class Place:
 
 
 def reproduce(
-    row: Row, seeds: list[int], place: Place, watching: Watching = lambda point: nullcontext(Callbacks())
+    row: Row,
+    seeds: list[int],
+    place: Place,
+    watching: Watching = lambda point: nullcontext(Callbacks()),
 ) -> list[Path]:
     """Measure what is not measured yet; what was interrupted goes on."""
     written = []
@@ -70,7 +86,10 @@ def measure(row: Row, point: Point, place: Place, watching: Watching) -> dict[st
     lines = run.folder.read_history()
     curves = {name: [line[key] for line in lines] for name, key in CURVES.items()}
     found = describe_training(run)
-    epoch = {**found["protocol"]["epoch"], "chosen_on": "test"}  # which stood in the place of validation
+    epoch = {
+        **found["protocol"]["epoch"],
+        "chosen_on": "test",
+    }  # which stood in the place of validation
     return found | {"protocol": {**found["protocol"], "epoch": epoch}, "curves": curves}
 
 
@@ -84,13 +103,17 @@ def _config(point: Point, **training: Any) -> dict[str, Any]:
     return with_values(point.config, {f"training.{name}": value for name, value in told.items()})
 
 
-def _train(point: Point, kb: KnowledgeBase, place: Place, watching: Watching, **training: Any) -> Run:
+def _train(
+    point: Point, kb: KnowledgeBase, place: Place, watching: Watching, **training: Any
+) -> Run:
     """A finished run, trained where it is not there; test is asked by its report."""
     folder, config = place.folder(point), _config(point, **training)
     if folder.exists() and folder.is_finished() and (folder.path / "report.json").exists():
         return open_run(folder.path)
     with watching(point) as callbacks:
-        return train(kb, out=folder.path, config=config, resume=folder.exists(), callbacks=callbacks)
+        return train(
+            kb, out=folder.path, config=config, resume=folder.exists(), callbacks=callbacks
+        )
 
 
 def _derived(row: Row, point: Point, place: Place, watching: Watching) -> dict[str, Any]:
@@ -112,8 +135,12 @@ def _derived(row: Row, point: Point, place: Place, watching: Watching) -> dict[s
     if weights is not None:
         model = WithMemory(model, Memory.from_facts(kb.split("train"), kb.n_entities), weights)
     fitted = Choice("valid", filter_splits(whole, "valid")) if weights is not None else None
-    evaluation = evaluate(model, whole, trained_on=trained_on, epoch=runs[0].epoch_choice(), memory=fitted)
-    found = describe_evaluation(runs[0].folder.read_config(), evaluation, time.perf_counter() - start)
+    evaluation = evaluate(
+        model, whole, trained_on=trained_on, epoch=runs[0].epoch_choice(), memory=fitted
+    )
+    found = describe_evaluation(
+        runs[0].folder.read_config(), evaluation, time.perf_counter() - start
+    )
     extra: dict[str, Any] = {"members": list(seeds)}
     if weights is not None:
         extra["memory"] = {name: values.model_dump() for name, values in weights.items()}
@@ -143,7 +170,11 @@ def _study(row: Row, point: Point, place: Place, watching: Watching) -> dict[str
     return {
         "data": point.config["data"],
         "model": point.config["model"]["name"],
-        "protocol": {"split": "valid", "trained_on": ["train"], "filter": left_out(["train", "valid"])},
+        "protocol": {
+            "split": "valid",
+            "trained_on": ["train"],
+            "filter": left_out(["train", "valid"]),
+        },
         "metrics": {"mrr": found.best.mrr},  # on validation
         "interval": None,
         "config": found.study.note("config"),
@@ -162,7 +193,12 @@ def _memory_weights(models: list[ScoringModel], kb: KnowledgeBase) -> dict[str, 
 
 
 def _train_on_valid(
-    base: Row, seeds: tuple[int, ...], runs: list[Run], kb: KnowledgeBase, place: Place, watching: Watching
+    base: Row,
+    seeds: tuple[int, ...],
+    runs: list[Run],
+    kb: KnowledgeBase,
+    place: Place,
+    watching: Watching,
 ) -> list[ScoringModel]:
     """The same settings on train and valid together, for as many epochs as were best on valid."""
     merged, models = valid_in_train(kb), []

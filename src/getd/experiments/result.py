@@ -35,7 +35,9 @@ def write_result(into: Path, point: Point, found: Mapping[str, Any]) -> Path:
     path = result_path(into, point)
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_path(path) as temporary:
-        temporary.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        temporary.write_text(
+            json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
     return path
 
 
@@ -66,7 +68,11 @@ def _chosen_on(result: Mapping[str, Any]) -> str:
 
 def describe_training(run: Run) -> dict[str, Any]:
     """What a training did, and what its report on test says."""
-    history, config, report = run.folder.read_history(), run.folder.read_config(), run.folder.read_report()
+    history, config, report = (
+        run.folder.read_history(),
+        run.folder.read_config(),
+        run.folder.read_report(),
+    )
     return {
         **describe(config, report),
         "epochs": len(history),
@@ -77,7 +83,9 @@ def describe_training(run: Run) -> dict[str, Any]:
     }
 
 
-def describe_evaluation(config: Mapping[str, Any], evaluation: Evaluation, seconds: float) -> dict[str, Any]:
+def describe_evaluation(
+    config: Mapping[str, Any], evaluation: Evaluation, seconds: float
+) -> dict[str, Any]:
     """What an evaluation says that belongs to no training of its own."""
     return describe(config, evaluation.as_dict()) | {"seconds": round(seconds, 1)}
 

@@ -59,7 +59,11 @@ def page_text(results: Results) -> str:
         "## Figures",
         *(_figure(row, results) for row in rows.values() if row.kind == "figure"),
         "## Studies",
-        *(_study(row, results) for row in rows.values() if row.kind == "study" and row.name in by_row),
+        *(
+            _study(row, results)
+            for row in rows.values()
+            if row.kind == "study" and row.name in by_row
+        ),
         _studies([row for row in rows.values() if row.kind == "study" and row.name not in by_row]),
         "## Every result",
         _everything(rows, by_row),
@@ -99,7 +103,9 @@ def _models(data: str, folder: str, by_row: Mapping[str, Results]) -> str:
             lines.append([name, *cells, len(found) or "", _sample(found)])
             whole = [result for result in found if result["protocol"]["sample"] is None]
             floors = floors or (whole[0]["floors"] if whole else {})
-    lines += [[f"floor: {name}", f"{mrr:.3f}", "", "", "", "", "all"] for name, mrr in floors.items()]
+    lines += [
+        [f"floor: {name}", f"{mrr:.3f}", "", "", "", "", "all"] for name, mrr in floors.items()
+    ]
     chance = Findings(by_row.get("statistics", [])).chance(data)
     lines += [] if chance is None else [["random order", _small(chance), "", "", "", "", "all"]]
     return f"**{data}**\n\n" + _table(
@@ -110,10 +116,14 @@ def _models(data: str, folder: str, by_row: Mapping[str, Results]) -> str:
 def _best(by_row: Mapping[str, Results]) -> str:
     lines = []
     for added in (
-        trained + valid for valid in ("", "+valid") for trained in ("", "+memory", "+ensemble", "+memory+ensemble")
+        trained + valid
+        for valid in ("", "+valid")
+        for trained in ("", "+memory", "+ensemble", "+memory+ensemble")
     ):
         rows = [f"best/getd-{data.lower()}{added}" for data in N_ARY]
-        lines.append([f"GETD{added.replace('+', ' + ')}", *(_spread(by_row.get(row, [])) for row in rows)])
+        lines.append(
+            [f"GETD{added.replace('+', ' + ')}", *(_spread(by_row.get(row, [])) for row in rows)]
+        )
     for label, key in (
         ("best published, train only", "best_train_only"),
         ("best published, train and valid", "best_train_and_valid"),
@@ -131,7 +141,10 @@ epochs as were best on valid."""
 def _sources() -> str:
     """Who published what is best."""
     texts = []
-    for title, key in (("train only", "best_train_only"), ("train and valid", "best_train_and_valid")):
+    for title, key in (
+        ("train only", "best_train_only"),
+        ("train and valid", "best_train_and_valid"),
+    ):
         by_source: dict[str, list[str]] = {}
         for data in N_ARY:
             by_source.setdefault(published()[key][data]["source"], []).append(data)
@@ -159,23 +172,43 @@ def _tables(by_row: Mapping[str, Results]) -> list[str]:
         parts += ["## Data sets", note, _table(head, lines)]
     for result in by_row.get("complexity", []):
         lines = [
-            [f"`{name}`", f"`{found['formula']}`", found["counted"], found["fully_expressive"], found["published"]]
+            [
+                f"`{name}`",
+                f"`{found['formula']}`",
+                found["counted"],
+                found["fully_expressive"],
+                found["published"],
+            ]
             for name, found in result["rows"].items()
         ]
         head = ["model", "parameters", "on WikiPeople-4", "fully expressive", "says the paper"]
         parts += ["## Complexity", _table(head, lines)]
     for result in by_row.get("cost", []):
-        keys = {"epoch_seconds": "an epoch", "total_seconds": "a training", "inference_seconds": "ranking test"}
-        lines = [[name, result["found"][key], result["published"][key]] for key, name in keys.items()]
+        keys = {
+            "epoch_seconds": "an epoch",
+            "total_seconds": "a training",
+            "inference_seconds": "ranking test",
+        }
+        lines = [
+            [name, result["found"][key], result["published"][key]] for key, name in keys.items()
+        ]
         note = f"The training ended by itself after {result['epochs']} epochs, perhaps with other work beside it; the "
         note += "other two are the best of three."
-        parts += ["## Cost on WikiPeople-3, seconds", note, _table(["", "ours, CPU", "published, Titan XP"], lines)]
+        parts += [
+            "## Cost on WikiPeople-3, seconds",
+            note,
+            _table(["", "ours, CPU", "published, Titan XP"], lines),
+        ]
     for result in by_row.get("claims", []):
         lines = [
             [claim["claim"], claim.get("rule", ""), f"**{claim['verdict']}**", claim["figures"]]
             for claim in result["claims"]
         ]
-        parts += ["## What the paper says", CLAIMS, _table(["claim", "shown if", "", "figures here"], lines)]
+        parts += [
+            "## What the paper says",
+            CLAIMS,
+            _table(["claim", "shown if", "", "figures here"], lines),
+        ]
     return parts
 
 
@@ -211,9 +244,13 @@ def _study(row: Row, results: Results) -> str:
     best = next(trial for trial in trials if trial.number == result["best"])
     states = ", ".join(f"{number} {state}" for state, number in counts(trials).items() if number)
     values = ", ".join(f"{name} {_short(value)}" for name, value in best.values.items())
-    text = f"{states}; {result['seconds'] / 60:.0f} minutes. Best on validation: trial {best.number}, "
+    text = (
+        f"{states}; {result['seconds'] / 60:.0f} minutes. Best on validation: trial {best.number}, "
+    )
     text += f"MRR **{best.mrr:.4f}**, with {values}."
-    first = next((each for each in trials if each.values == trials[0].values and each.state in MARKS), None)
+    first = next(
+        (each for each in trials if each.values == trials[0].values and each.state in MARKS), None
+    )
     if first is not None:  # trial 0 may be lost, and tried again
         text += f" Trial {first.number}, {_short(first.mrr)}, has the settings that it began with."
     return f"### {row.told.about}\n\n{text}\n\n{_picture(row)}\n\n`getd reproduce {row.name}`"
@@ -235,12 +272,25 @@ def _everything(rows: Mapping[str, Row], by_row: Mapping[str, Results]) -> str:
         found = by_row.get(name, [])
         if row.kind in ("training", "derived"):
             measured = ", ".join(f"{result['metrics']['mrr']:.4f}" for result in found)
-            valid = ", ".join(f"{result['valid_mrr']:.4f}" for result in found if result.get("valid_mrr"))
+            valid = ", ".join(
+                f"{result['valid_mrr']:.4f}" for result in found if result.get("valid_mrr")
+            )
             minutes = ", ".join(f"{result['seconds'] / 60:.0f}" for result in found)
             seeds = ", ".join(str(result["seed"]) for result in found)
             chosen = ", ".join(sorted({chosen_by(result) for result in found}))
-            lines.append([f"`{name}`", seeds, measured or f"not run; {_minutes(row)}", valid, minutes, chosen])
-    return _table(["row", "seeds", "test MRR", "validation MRR", "minutes", "epoch chosen on"], lines)
+            lines.append(
+                [
+                    f"`{name}`",
+                    seeds,
+                    measured or f"not run; {_minutes(row)}",
+                    valid,
+                    minutes,
+                    chosen,
+                ]
+            )
+    return _table(
+        ["row", "seeds", "test MRR", "validation MRR", "minutes", "epoch chosen on"], lines
+    )
 
 
 def _minutes(row: Row) -> str:

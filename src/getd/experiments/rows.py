@@ -89,8 +89,18 @@ class Point:
     @property
     def name(self) -> str:
         """The name of its files."""
-        place = f"-{self.series}-{self.x:g}" if self.x is not None else f"-{self.series}" if self.series else ""
-        return f"{self.row.replace('/', '-')}{place}-seed-{self.seed}".lower().replace(", ", "-").replace(" ", "-")
+        place = (
+            f"-{self.series}-{self.x:g}"
+            if self.x is not None
+            else f"-{self.series}"
+            if self.series
+            else ""
+        )
+        return (
+            f"{self.row.replace('/', '-')}{place}-seed-{self.seed}".lower()
+            .replace(", ", "-")
+            .replace(" ", "-")
+        )
 
 
 @cache
@@ -104,7 +114,9 @@ def all_rows() -> dict[str, Row]:
             for added in _combinations():
                 name = "+".join([row.name, *added])
                 rows[name] = Row(name, "derived", _derived(row.told, added))
-    return rows | {name: Row(name, "table", RowTable(about=about)) for name, about in TABLES.items()}
+    return rows | {
+        name: Row(name, "table", RowTable(about=about)) for name, about in TABLES.items()
+    }
 
 
 def read_row(path: Path) -> Row:
@@ -143,9 +155,14 @@ def points(row: Row, seeds: list[int]) -> list[Point]:
     found = []
     for series in row.tables["series"]:
         for place in series.get("points", [{}]):
-            values = {**series.get("base", {}), **{key: value for key, value in place.items() if key != "x"}}
+            values = {
+                **series.get("base", {}),
+                **{key: value for key, value in place.items() if key != "x"},
+            }
             config = with_values(base, values)
-            found += [Point(row.name, seed, config, series["label"], place.get("x")) for seed in seeds]
+            found += [
+                Point(row.name, seed, config, series["label"], place.get("x")) for seed in seeds
+            ]
     return found
 
 

@@ -10,7 +10,12 @@ from getd.experiments.findings import Findings, NotMeasured
 Verdict = tuple[bool, str]  # whether the claim holds, and the figures
 Check = Callable[[Findings], Verdict]
 
-N_ARY = {"wikipeople-3": "WikiPeople-3", "wikipeople-4": "WikiPeople-4", "jf17k-3": "JF17K-3", "jf17k-4": "JF17K-4"}
+N_ARY = {
+    "wikipeople-3": "WikiPeople-3",
+    "wikipeople-4": "WikiPeople-4",
+    "jf17k-3": "JF17K-3",
+    "jf17k-4": "JF17K-4",
+}
 TENSOR = {"getd": "GETD", "n-tucker": "n-TuckER", "n-cp": "n-CP"}
 OTHERS = {"rae": "RAE", "nalp": "NaLP"}
 BINARY = ("transe", "distmult", "conve", "complex", "simple")  # beside GETD and TuckER
@@ -27,7 +32,9 @@ def best_on_all_metrics(findings: Findings) -> Verdict:
             ours = findings.metric(f"paper/getd-{data}", key)
             for model, label in ({**TENSOR, **OTHERS}).items():
                 if model != "getd":
-                    leads[f"{metric} over {label} on {name}"] = ours - findings.metric(f"paper/{model}-{data}", key)
+                    leads[f"{metric} over {label} on {name}"] = ours - findings.metric(
+                        f"paper/{model}-{data}", key
+                    )
     smallest = min(leads, key=leads.__getitem__)
     return leads[smallest] > 0, f"smallest lead {leads[smallest]:+.3f}: {smallest}"
 
@@ -68,7 +75,9 @@ def above_nalp(data: str, gain: float, hits: float) -> Check:
         difference = findings.metric(ours) - findings.metric(theirs)
         ratio = findings.metric(ours, "hits_at_1") / findings.metric(theirs, "hits_at_1") - 1
         sample = findings.sample(theirs)
-        figures = f"MRR {difference:+.3f}, Hits@1 {ratio:+.1%}" + (f"; NaLP{sample}" if sample else "")
+        figures = f"MRR {difference:+.3f}, Hits@1 {ratio:+.1%}" + (
+            f"; NaLP{sample}" if sample else ""
+        )
         return difference >= gain - ROUNDED and ratio >= hits - ROUNDED, figures
 
     return check
@@ -76,7 +85,10 @@ def above_nalp(data: str, gain: float, hits: float) -> Check:
 
 def smaller_gain_with_four_entities(findings: Findings) -> Verdict:
     """What GETD gains over NaLP is less on the 4-ary part of a data set than on its 3-ary part."""
-    gain = {data: findings.metric(f"paper/getd-{data}") - findings.metric(f"paper/nalp-{data}") for data in N_ARY}
+    gain = {
+        data: findings.metric(f"paper/getd-{data}") - findings.metric(f"paper/nalp-{data}")
+        for data in N_ARY
+    }
     figures = ", ".join(f"{name} {gain[data]:+.3f}" for data, name in N_ARY.items())
     return all(gain[f"{base}-4"] < gain[f"{base}-3"] for base in ("wikipeople", "jf17k")), figures
 
@@ -95,7 +107,11 @@ def within_an_hour(findings: Findings) -> Verdict:
     """No measured time is above its published one."""
     (result,) = findings.results("cost")
     measured, published = result["found"], result["published"]
-    names = {"epoch_seconds": "an epoch", "total_seconds": "a training", "inference_seconds": "ranking test"}
+    names = {
+        "epoch_seconds": "an epoch",
+        "total_seconds": "a training",
+        "inference_seconds": "ranking test",
+    }
     figures = ", ".join(f"{name} {measured[key]:g} s" for key, name in names.items())
     return all(measured[key] <= published[key] for key in names), f"{figures}, on one CPU core"
 
@@ -106,7 +122,8 @@ def expressive_as_published(findings: Findings) -> Verdict:
     told = {name: row for name, row in result["rows"].items() if row["published"] is not None}
     wrong = [name for name, row in told.items() if row["fully_expressive"] != row["published"]]
     figures = ", ".join(
-        f"{name} is {'' if told[name]['fully_expressive'] else 'not '}fully expressive" for name in wrong
+        f"{name} is {'' if told[name]['fully_expressive'] else 'not '}fully expressive"
+        for name in wrong
     )
     return not wrong, figures or "each is as published"
 
@@ -117,7 +134,9 @@ def near_tucker(gap: float) -> Check:
     def check(findings: Findings) -> Verdict:
         ring, tucker = findings.metric("best/getd-wn18"), findings.metric("best/tucker-wn18")
         best = max(findings.metric(f"best/{model}-wn18") for model in BINARY)
-        figures = f"TuckER {tucker:.4f}, GETD {ring:.4f}, the next {best:.4f}; {_sizes(findings, 'wn18')}"
+        figures = (
+            f"TuckER {tucker:.4f}, GETD {ring:.4f}, the next {best:.4f}; {_sizes(findings, 'wn18')}"
+        )
         return tucker - ring < gap + ROUNDED / 10 and tucker >= ring > best, figures
 
     return check
@@ -167,4 +186,8 @@ def _sizes(findings: Findings, data: str) -> str:
     settings = findings.results(f"best/getd-{data}")[0]["config"]["model"]
     sizes = " / ".join(str(settings[key]) for key in BINARY_SIZES)
     wanted = " / ".join(map(str, BINARY_SIZES.values()))
-    return "at the paper's sizes" if sizes == wanted else f"GETD with sizes {sizes}, the paper's {wanted}"
+    return (
+        "at the paper's sizes"
+        if sizes == wanted
+        else f"GETD with sizes {sizes}, the paper's {wanted}"
+    )

@@ -45,7 +45,11 @@ def measure_table(name: str, results: Results) -> dict[str, Any]:
 
 def _statistics(data: str) -> dict[str, Any]:
     kb = load(data)
-    found = [kb.n_entities, kb.n_relations, *(count(kb.split(split)) for split in ("train", "valid", "test"))]
+    found = [
+        kb.n_entities,
+        kb.n_relations,
+        *(count(kb.split(split)) for split in ("train", "valid", "test")),
+    ]
     measured = evaluate_floors(kb)
     return {
         "found": found,

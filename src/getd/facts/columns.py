@@ -24,7 +24,9 @@ from getd.visible import shorten
 
 def numbered(table: pl.DataFrame) -> pl.DataFrame:
     """The same columns under the names 0, 1, …: those of a user may mean something to polars or to us."""
-    return pl.DataFrame([column.alias(str(place)) for place, column in enumerate(table.get_columns())])
+    return pl.DataFrame(
+        [column.alias(str(place)) for place, column in enumerate(table.get_columns())]
+    )
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,9 @@ class Columns:
 
     def column(self, name: str) -> str | None:
         """The column of that name, in any case of letters."""
-        return next((str(place) for place, other in enumerate(self.header) if other.lower() == name), None)
+        return next(
+            (str(place) for place, other in enumerate(self.header) if other.lower() == name), None
+        )
 
     def names(self, places: Sequence[str]) -> list[str]:
         """The names of columns."""
@@ -48,22 +52,30 @@ class Columns:
 def columns_to_named(table: Columns, relation: str, order: RoleOrder) -> NamedFacts:
     column, problems = table.column("relation"), table.problems
     order.check_relation_column(column is not None, str(problems.path))
-    names = table.cells[column] if column else pl.Series([relation]).new_from_index(0, len(table.cells))
+    names = (
+        table.cells[column] if column else pl.Series([relation]).new_from_index(0, len(table.cells))
+    )
     for row in table.rows.filter(names == "").to_list():
         problems.add(row, "expected a name in column 'relation', found it empty")
     places = [place for place in table.cells.columns if place != column]
     roles_column = table.column("roles")
     positions = [place for place in places if place != roles_column]
-    is_positional = column is not None and set(table.names(positions)) == set(default_roles(len(positions)))
+    is_positional = column is not None and set(table.names(positions)) == set(
+        default_roles(len(positions))
+    )
     if is_positional:  # anywhere else, a column 'roles' is a role
         places = sorted(positions, key=lambda place: int(table.header[int(place)][1:]))
     if not places:
         raise FactFileError(problems.path, [("", "expected columns with entities, found none")])
     facts = pl.DataFrame([table.rows.alias("line"), names.alias("relation")])
-    entities = Columns(table.names(places), numbered(table.cells.select(places)), table.rows, problems)
+    entities = Columns(
+        table.names(places), numbered(table.cells.select(places)), table.rows, problems
+    )
     builder = NamedFactsBuilder()
     if is_positional:
-        _add_positional(builder, facts, entities, table.cells[roles_column] if roles_column else None)
+        _add_positional(
+            builder, facts, entities, table.cells[roles_column] if roles_column else None
+        )
     else:
         _add_by_role(builder, facts, entities, order, every_role=column is None)
     problems.check()
@@ -85,25 +97,37 @@ def _add_positional(
     width = filled.shape[1]
     last = np.where(arity > 0, width - filled[:, ::-1].argmax(axis=1), 0)
     with_hole = np.flatnonzero(arity < last)
-    for place, column in zip(with_hole.tolist(), (~filled[with_hole]).argmax(axis=1).tolist(), strict=True):
+    for place, column in zip(
+        with_hole.tolist(), (~filled[with_hole]).argmax(axis=1).tolist(), strict=True
+    ):
         name = entities.header[column]
-        problems.add(int(rows[place]), f"expected a name in every field, found column {name!r} empty")
+        problems.add(
+            int(rows[place]), f"expected a name in every field, found column {name!r} empty"
+        )
     for row, name in facts.filter(pl.Series(arity == 0)).iter_rows():
         problems.add(row, f"expected a relation and at least one entity, found only {name!r}")
     if problems.count:
         return
     texts = signatures if signatures is not None else pl.Series([""]).new_from_index(0, len(arity))
-    signature = _signatures(builder, pl.DataFrame([pl.Series("n", arity), texts.alias("text")]), rows, problems)
+    signature = _signatures(
+        builder, pl.DataFrame([pl.Series("n", arity), texts.alias("text")]), rows, problems
+    )
     relation = builder.relation_codes(facts["relation"])
     for n in np.unique(arity).tolist():
         chosen = np.flatnonzero(arity == n)
-        builder.add_block(new_block(rows[chosen], relation[chosen], signature[chosen], codes[chosen, :n]))
+        builder.add_block(
+            new_block(rows[chosen], relation[chosen], signature[chosen], codes[chosen, :n])
+        )
 
 
-def _signatures(builder: NamedFactsBuilder, given: pl.DataFrame, rows: Ids, problems: Problems) -> Codes:
+def _signatures(
+    builder: NamedFactsBuilder, given: pl.DataFrame, rows: Ids, problems: Problems
+) -> Codes:
     """The signature of each row from its arity and the text of its roles; a text that is none is a problem."""
     distinct = given.unique(maintain_order=True).with_row_index("number")
-    which = given.join(distinct, on=["n", "text"], how="left", maintain_order="left")["number"].to_numpy()
+    which = given.join(distinct, on=["n", "text"], how="left", maintain_order="left")[
+        "number"
+    ].to_numpy()
     numbers = np.zeros(len(distinct), dtype=np.uint32)
     is_wrong = np.zeros(len(distinct), dtype=bool)
     for number, n, text in distinct.iter_rows():
@@ -125,13 +149,21 @@ def _parse_roles(text: str, arity: int) -> Roles | None:
         roles = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(roles, list) or len(roles) != arity or not all(isinstance(r, str) and r for r in roles):
+    if (
+        not isinstance(roles, list)
+        or len(roles) != arity
+        or not all(isinstance(r, str) and r for r in roles)
+    ):
         return None
     return tuple(roles)
 
 
 def _add_by_role(
-    builder: NamedFactsBuilder, facts: pl.DataFrame, entities: Columns, order: RoleOrder, every_role: bool
+    builder: NamedFactsBuilder,
+    facts: pl.DataFrame,
+    entities: Columns,
+    order: RoleOrder,
+    every_role: bool,
 ) -> None:
     """A relation has the roles that any of its rows fills, or all of them."""
     problems, rows = entities.problems, entities.rows.to_numpy()
@@ -152,7 +184,9 @@ def _add_by_role(
     arity = np.array([len(roles) for roles in roles_of])
     for place in np.flatnonzero(arity[which] == 0).tolist():
         name = facts["relation"][place]
-        problems.add(int(rows[place]), f"expected a relation and at least one entity, found only {name!r}")
+        problems.add(
+            int(rows[place]), f"expected a relation and at least one entity, found only {name!r}"
+        )
 
     for n in sorted({*arity.tolist()} - {0}):
         own, kind = _renumbered(arity == n, which)
@@ -163,7 +197,9 @@ def _add_by_role(
             role, name = roles_of[which[chosen[row]]][column], facts["relation"][int(chosen[row])]
             told = f"expected a name in column {role!r} of relation {name!r}, found it empty"
             problems.add(int(rows[chosen[row]]), told)
-        builder.add_block(new_block(rows[chosen], relation[chosen], signature[which[chosen]], names))
+        builder.add_block(
+            new_block(rows[chosen], relation[chosen], signature[which[chosen]], names)
+        )
 
 
 def _renumbered(chosen: npt.NDArray[np.bool_], which: Ids) -> tuple[list[int], Ids]:
@@ -192,7 +228,9 @@ def _first_rows(values: Codes) -> tuple[Ids, Ids]:
     return first[order], number[inverse.reshape(-1)]
 
 
-def _any_by_group(flags: npt.NDArray[np.bool_], groups: Ids, n_groups: int) -> npt.NDArray[np.bool_]:
+def _any_by_group(
+    flags: npt.NDArray[np.bool_], groups: Ids, n_groups: int
+) -> npt.NDArray[np.bool_]:
     """For each group which columns have a flag in any of its rows; no group is without rows."""
     order = np.argsort(groups, kind="stable")
     starts = np.searchsorted(groups[order], np.arange(n_groups))

@@ -94,14 +94,18 @@ def encode(
     """The facts of a split without duplicates, a block per arity in the order of their rows, and the duplicates."""
     blocks, repeated, reordered = {}, 0, 0
     for block, facts in encode_blocks(labels, names, entities, relations):
-        kept, dropped, same = _drop_duplicates(facts, block.arrangement, len(relations), len(entities))
+        kept, dropped, same = _drop_duplicates(
+            facts, block.arrangement, len(relations), len(entities)
+        )
         blocks[facts.arity] = kept
         repeated += same
         reordered += dropped - same
     return MappingProxyType(dict(sorted(blocks.items()))), Duplicates(repeated, reordered)
 
 
-def _drop_duplicates(facts: Facts, arrangement: Ids, n_relations: int, n_entities: int) -> tuple[Facts, int, int]:
+def _drop_duplicates(
+    facts: Facts, arrangement: Ids, n_relations: int, n_entities: int
+) -> tuple[Facts, int, int]:
     """The distinct facts by first appearance, how many were dropped, how many of these the same to the letter."""
     columns = [facts.relation, *facts.entities.T]
     if not may_repeat(columns):

@@ -28,7 +28,9 @@ class Facts:
             view.flags.writeable = False
             object.__setattr__(self, name, view)
         if self.entities.ndim != 2 or self.relation.shape != self.entities.shape[:1]:
-            raise ValueError(f"relation {self.relation.shape} and entities {self.entities.shape} do not fit together")
+            raise ValueError(
+                f"relation {self.relation.shape} and entities {self.entities.shape} do not fit together"
+            )
 
     def __len__(self) -> int:
         return len(self.relation)

@@ -35,7 +35,9 @@ def table_to_named(table: pl.DataFrame, name: str, relation: str, order: RoleOrd
         with panics_as_errors():
             cells = numbered(pl.DataFrame([_text(name, column) for column in table.get_columns()]))
     except Panic as error:
-        raise FactFileError(name, [("", f"expected columns of text, found others ({error})")]) from None
+        raise FactFileError(
+            name, [("", f"expected columns of text, found others ({error})")]
+        ) from None
     rows = pl.Series("line", range(1, len(table) + 1), dtype=pl.Int64)
     problems = Problems(name, place=": row {}")
     nul = cells.select(pl.any_horizontal(pl.all().str.contains("\0", literal=True))).to_series()
@@ -49,8 +51,16 @@ def check_header(path: Path | str, header: Sequence[str], place: str) -> None:
     counts = Counter(header)
     twice = next((name for name in header if counts[name] > 1), None)
     if not all(header) or twice is not None or any("\0" in name for name in header):
-        wrong = "an empty one" if not all(header) else f"{twice!r} twice" if twice is not None else "one with NUL in it"
-        raise FactFileError(path, [(place, f"expected a name of its own for every column, found {wrong}")])
+        wrong = (
+            "an empty one"
+            if not all(header)
+            else f"{twice!r} twice"
+            if twice is not None
+            else "one with NUL in it"
+        )
+        raise FactFileError(
+            path, [(place, f"expected a name of its own for every column, found {wrong}")]
+        )
 
 
 def _text(table: str, column: pl.Series) -> pl.Series:
@@ -62,7 +72,9 @@ def _text(table: str, column: pl.Series) -> pl.Series:
             raise TypeError
         return column.cast(pl.String).fill_null("")
     except (TypeError, pl.exceptions.PolarsError):
-        raise FactFileError(table, [("", f"expected text in column {column.name!r}, found {column.dtype}")]) from None
+        raise FactFileError(
+            table, [("", f"expected text in column {column.name!r}, found {column.dtype}")]
+        ) from None
 
 
 def _to_polars(frame: Any) -> pl.DataFrame:
@@ -75,17 +87,24 @@ def _to_polars(frame: Any) -> pl.DataFrame:
     try:
         return pl.DataFrame(frame)
     except (TypeError, ValueError, pl.exceptions.PolarsError):
-        raise FactError(f"expected a polars, pandas or Arrow table, found {type(frame).__name__}") from None
+        raise FactError(
+            f"expected a polars, pandas or Arrow table, found {type(frame).__name__}"
+        ) from None
 
 
 def _from_pandas(frame: Any) -> pl.DataFrame:
     """Cell by cell, so that it needs no Arrow."""
     names = [str(name) for name in frame.columns]
     if len(set(names)) < len(names):
-        raise FactError(f"expected a name of its own for every column, found {max(names, key=names.count)!r} twice")
+        raise FactError(
+            f"expected a name of its own for every column, found {max(names, key=names.count)!r} twice"
+        )
     columns = [frame.iloc[:, place] for place in range(len(names))]
     texts = [
-        [None if missing else str(cell) for cell, missing in zip(column, column.isna(), strict=True)]
+        [
+            None if missing else str(cell)
+            for cell, missing in zip(column, column.isna(), strict=True)
+        ]
         for column in columns
     ]
     return pl.DataFrame([text_series(name, text) for name, text in zip(names, texts, strict=True)])

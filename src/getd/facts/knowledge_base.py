@@ -42,7 +42,9 @@ class KnowledgeBase:
     notices: tuple[str, ...] = ()  # what a user should be told about the data
 
     @classmethod
-    def from_labels(cls, name: str, splits: Mapping[str, NamedFacts], notices: Sequence[str] = ()) -> KnowledgeBase:
+    def from_labels(
+        cls, name: str, splits: Mapping[str, NamedFacts], notices: Sequence[str] = ()
+    ) -> KnowledgeBase:
         """Encode named facts: every name gets its number, facts that stand twice in a split are dropped and counted."""
         splits = {split: labels for split, labels in splits.items() if len(labels)}
         if not splits:
@@ -53,7 +55,11 @@ class KnowledgeBase:
         relations = Vocabulary(labels_of.values())
         by_label = {label: relation for relation, label in labels_of.items()}
         ids = {by_label[label]: number for number, label in enumerate(relations)}
-        encoded = {split: encode(splits[split], names[split], entities, ids) for split in SPLITS if split in splits}
+        encoded = {
+            split: encode(splits[split], names[split], entities, ids)
+            for split in SPLITS
+            if split in splits
+        }
         duplicates = {split: dropped for split, (_, dropped) in encoded.items()}
         kb = cls(
             name=name,
@@ -68,31 +74,42 @@ class KnowledgeBase:
 
     @classmethod
     def from_facts(
-        cls, facts: Iterable[Sequence[Any]] | Mapping[str, Iterable[Sequence[Any]]], name: str = "facts", seed: int = 0
+        cls,
+        facts: Iterable[Sequence[Any]] | Mapping[str, Iterable[Sequence[Any]]],
+        name: str = "facts",
+        seed: int = 0,
     ) -> KnowledgeBase:
         """From tuples ``(relation, entity, …)``: a list, split 8:1:1, or one list for each of train, valid, test."""
         return cls._from_parts(facts, lambda part, _: tuples_to_named(part), name, seed)
 
     @classmethod
-    def from_dataframe(cls, frame: Any, relation: str = "facts", name: str = "frame", seed: int = 0) -> KnowledgeBase:
+    def from_dataframe(
+        cls, frame: Any, relation: str = "facts", name: str = "frame", seed: int = 0
+    ) -> KnowledgeBase:
         """From a polars, pandas or Arrow table, split 8:1:1, or from one for each of train, valid, test.
 
         The columns are those of a CSV file: a column ``relation`` and the entities, or roles alone; ``relation`` then
         names them.
         """
         order = RoleOrder()
-        return cls._from_parts(frame, lambda table, part: frame_to_named(table, part, relation, order), name, seed)
+        return cls._from_parts(
+            frame, lambda table, part: frame_to_named(table, part, relation, order), name, seed
+        )
 
     @classmethod
     def _from_parts(cls, given: Any, read: Any, name: str, seed: int) -> KnowledgeBase:
         if not isinstance(given, Mapping):
-            return cls.from_labels(name, split_named(read(given, "the table"), seed), [split_notice(seed)])
+            return cls.from_labels(
+                name, split_named(read(given, "the table"), seed), [split_notice(seed)]
+            )
         for split in given:
             if split not in SPLITS:
                 raise FactError(
                     f"expected the splits {', '.join(SPLITS)}, found {split!r}{nearest(str(split), SPLITS)}"
                 )
-        return cls.from_labels(name, {split: read(part, f"the {split} table") for split, part in given.items()})
+        return cls.from_labels(
+            name, {split: read(part, f"the {split} table") for split, part in given.items()}
+        )
 
     @property
     def n_entities(self) -> int:
@@ -118,9 +135,13 @@ class KnowledgeBase:
     def split(self, name: str) -> Blocks:
         """The facts of a split; a split that the data has not is refused."""
         if name not in SPLITS:
-            raise FactError(f"expected one of the splits {', '.join(SPLITS)}, found {name!r}{nearest(name, SPLITS)}")
+            raise FactError(
+                f"expected one of the splits {', '.join(SPLITS)}, found {name!r}{nearest(name, SPLITS)}"
+            )
         if name not in self.splits:
-            raise FactError(f"{self.name} has no {name} facts: it has {' and '.join(self.splits)} only")
+            raise FactError(
+                f"{self.name} has no {name} facts: it has {' and '.join(self.splits)} only"
+            )
         return self.splits[name]
 
     def with_splits(self, **splits: Blocks) -> KnowledgeBase:
@@ -148,9 +169,13 @@ def tuples_to_named(facts: Iterable[Sequence[Any]]) -> NamedFacts:
     builder = NamedFactsBuilder()
     for row, fact in enumerate(facts):
         if isinstance(fact, str) or not isinstance(fact, Sequence) or len(fact) < 2:
-            raise FactError(f"fact {row}: expected a relation and at least one entity, found {fact!r}")
+            raise FactError(
+                f"fact {row}: expected a relation and at least one entity, found {fact!r}"
+            )
         for name in fact:
-            is_number = isinstance(name, int | float) and not isinstance(name, bool) and math.isfinite(name)
+            is_number = (
+                isinstance(name, int | float) and not isinstance(name, bool) and math.isfinite(name)
+            )
             if not (is_number or isinstance(name, str)) or name == "" or "\0" in str(name):
                 raise FactError(f"fact {row}: expected names, found {name!r}")
         relation, *entities = map(str, fact)
@@ -167,7 +192,11 @@ def _duplicate_notices(duplicates: Mapping[str, Duplicates]) -> list[str]:
     told = []
     for split, found in duplicates.items():
         if found.total:
-            apart = f", {found.reordered:,} of them alike only once qualifiers are ordered" if found.reordered else ""
+            apart = (
+                f", {found.reordered:,} of them alike only once qualifiers are ordered"
+                if found.reordered
+                else ""
+            )
             told.append(f"{split}: {found.total:,} duplicate facts dropped{apart}")
     return told
 
@@ -175,7 +204,11 @@ def _duplicate_notices(duplicates: Mapping[str, Duplicates]) -> list[str]:
 def _overlap_notices(kb: KnowledgeBase) -> list[str]:
     pairs = [(first, second) for first in SPLITS for second in SPLITS[SPLITS.index(first) + 1 :]]
     counted = [(overlap(kb, first, second), first, second) for first, second in pairs]
-    return [f"{number:,} facts of {second} are in {first} too (kept)" for number, first, second in counted if number]
+    return [
+        f"{number:,} facts of {second} are in {first} too (kept)"
+        for number, first, second in counted
+        if number
+    ]
 
 
 def overlap(kb: KnowledgeBase, first: str, second: str) -> int:

@@ -102,11 +102,16 @@ class KnownAnswers:
     def others(self, facts: Facts, positions: Sequence[int | None]) -> OtherAnswers:
         """What else answers the questions that these facts answer, one for each of these positions."""
         spans = [self._spans(facts.relation, facts.entities, position) for position in positions]
-        own = [facts.relation if position is None else facts.entities[:, position] for position in positions]
+        own = [
+            facts.relation if position is None else facts.entities[:, position]
+            for position in positions
+        ]
         first = np.cumsum([0, *(len(answers) for answers, _, _ in spans)])
         return OtherAnswers(
             np.concatenate([answers for answers, _, _ in spans]),
-            np.column_stack([start + starts for start, (_, starts, _) in zip(first, spans, strict=False)]),
+            np.column_stack(
+                [start + starts for start, (_, starts, _) in zip(first, spans, strict=False)]
+            ),
             np.column_stack([counts for _, _, counts in spans]),
             np.column_stack(own),
         )
@@ -136,7 +141,9 @@ class KnownAnswers:
 def _gather(answers: Ids, starts: Ids, counts: Ids) -> Answers:
     """The answers of many questions, from where they start and how many they are."""
     offsets = np.concatenate([[0], np.cumsum(counts)])
-    return Answers(offsets, answers[np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], counts)])
+    return Answers(
+        offsets, answers[np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], counts)]
+    )
 
 
 def _build_slot(columns: Sequence[Ids], sizes: Sequence[int], slot: int) -> _Slot:

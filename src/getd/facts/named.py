@@ -42,7 +42,11 @@ class Block:
     def take(self, rows: Ids | npt.NDArray[np.bool_]) -> Block:
         """Some of the facts."""
         return Block(
-            self.row[rows], self.relation[rows], self.signature[rows], self.entities[rows], self.arrangement[rows]
+            self.row[rows],
+            self.relation[rows],
+            self.signature[rows],
+            self.entities[rows],
+            self.arrangement[rows],
         )
 
 
@@ -74,7 +78,9 @@ class NamedFacts:
         """Row, roles, and ``(relation, entity, …)`` of every fact, block by block; a Python loop."""
         for arity, block in self.blocks.items():
             signatures = block.signature.tolist()
-            for row, signature, fact in zip(block.row.tolist(), signatures, self.texts(arity).iter_rows(), strict=True):
+            for row, signature, fact in zip(
+                block.row.tolist(), signatures, self.texts(arity).iter_rows(), strict=True
+            ):
                 yield row, self.signatures[signature], fact
 
     def rows(self) -> list[tuple[str, ...]]:
@@ -101,8 +107,13 @@ def concatenate(parts: Sequence[NamedFacts]) -> NamedFacts:
         return parts[0]
     builder, first_row = NamedFactsBuilder(), 0
     for part in parts:
-        relations, entities = builder.relation_codes(part.relations), builder.entity_codes(part.entities)
-        signatures = np.array([builder.signature(roles) for roles in part.signatures], dtype=np.uint32)
+        relations, entities = (
+            builder.relation_codes(part.relations),
+            builder.entity_codes(part.entities),
+        )
+        signatures = np.array(
+            [builder.signature(roles) for roles in part.signatures], dtype=np.uint32
+        )
         for block in part.blocks.values():
             builder.add_block(
                 Block(
@@ -114,7 +125,9 @@ def concatenate(parts: Sequence[NamedFacts]) -> NamedFacts:
                 )
             )
         first_row += 1 + max((int(block.row[-1]) for block in part.blocks.values()), default=0)
-    return replace(builder.build(), notices=tuple(notice for part in parts for notice in part.notices))
+    return replace(
+        builder.build(), notices=tuple(notice for part in parts for notice in part.notices)
+    )
 
 
 class NamedFactsBuilder:
@@ -161,7 +174,9 @@ class NamedFactsBuilder:
         row, relation, *names = facts.get_columns()
         entities = self.entity_table(names)
         signature = np.full(len(facts), self.signature(roles), dtype=np.uint32)
-        self.add_block(new_block(row.to_numpy(), self.relation_codes(relation), signature, entities))
+        self.add_block(
+            new_block(row.to_numpy(), self.relation_codes(relation), signature, entities)
+        )
 
     def add_row(self, roles: Roles, row: Row) -> None:
         """Add one fact; cheap, the work is done for many at once."""
@@ -184,10 +199,14 @@ class NamedFactsBuilder:
         relations, relation_of = self._relations.names(block.relation for block in blocks.values())
         entities, entity_of = self._entities.names(block.entities for block in blocks.values())
         renumbered = {
-            arity: replace(block, relation=relation_of(block.relation), entities=entity_of(block.entities))
+            arity: replace(
+                block, relation=relation_of(block.relation), entities=entity_of(block.entities)
+            )
             for arity, block in blocks.items()
         }
-        return NamedFacts(MappingProxyType(renumbered), tuple(self._signatures), relations, entities)
+        return NamedFacts(
+            MappingProxyType(renumbered), tuple(self._signatures), relations, entities
+        )
 
     def _flush(self) -> None:
         for arity, pending in self._pending.items():
@@ -228,7 +247,9 @@ class _Dictionary:
 
     def __init__(self, name: str) -> None:
         self._dtype = pl.Categorical(pl.Categories.random(name))
-        self._kept = pl.Series([""]).cast(self._dtype)  # polars forgets the numbers once no column has them
+        self._kept = pl.Series([""]).cast(
+            self._dtype
+        )  # polars forgets the numbers once no column has them
 
     def codes(self, names: pl.Series) -> Codes:
         """The numbers of names; new ones get the next."""
@@ -241,7 +262,11 @@ class _Dictionary:
         used = np.zeros(1 + max((int(array.max()) for array in arrays), default=-1), dtype=bool)
         for array in arrays:
             used[array] = True
-        names = pl.Series("name", np.flatnonzero(used).astype(np.uint32)).cat.to(self._dtype).cast(pl.String)
+        names = (
+            pl.Series("name", np.flatnonzero(used).astype(np.uint32))
+            .cat.to(self._dtype)
+            .cast(pl.String)
+        )
         numbers = np.cumsum(used, dtype=np.uint32) - np.uint32(1)
         return names, lambda array: numbers[array]
 

@@ -48,7 +48,10 @@ def relation_labels(relations: Iterable[Relation]) -> dict[Relation, str]:
     relations = sorted(set(relations))
     spelt_out: set[Relation] = set()
     while True:
-        labels = {relation: _spell_out(relation) if relation in spelt_out else relation.name for relation in relations}
+        labels = {
+            relation: _spell_out(relation) if relation in spelt_out else relation.name
+            for relation in relations
+        }
         uses = Counter(labels.values())
         clashing = {relation for relation, label in labels.items() if uses[label] > 1} - spelt_out
         if not clashing:
@@ -58,5 +61,7 @@ def relation_labels(relations: Iterable[Relation]) -> dict[Relation, str]:
 
 def _spell_out(relation: Relation) -> str:
     """Name and roles; what would make two relations look alike is escaped, so no two texts are equal."""
-    name, *roles = (re.sub(r"([\\,()])", r"\\\1", text) for text in (relation.name, *relation.roles))
+    name, *roles = (
+        re.sub(r"([\\,()])", r"\\\1", text) for text in (relation.name, *relation.roles)
+    )
     return f"{name}({', '.join(roles)})"

@@ -35,4 +35,7 @@ class RoleOrder:
         first, where = self._first = self._first or (present, path)
         if first != present:
             there = "a column 'relation'" if first else "no column 'relation'"
-            raise FactFileError(path, [("", f"expected {there} as in {where}, found {'one' if present else 'none'}")])
+            raise FactFileError(
+                path,
+                [("", f"expected {there} as in {where}, found {'one' if present else 'none'}")],
+            )

@@ -21,7 +21,9 @@ class RowIndex:
     """
 
     sizes: tuple[int, ...]  # column j holds 0 .. sizes[j] - 1
-    levels: tuple[tuple[int, Ids], ...]  # (how many columns are packed in by then, sorted distinct keys)
+    levels: tuple[
+        tuple[int, Ids], ...
+    ]  # (how many columns are packed in by then, sorted distinct keys)
 
     @classmethod
     def build(cls, columns: Sequence[Ids], sizes: Sequence[int]) -> tuple[RowIndex, Ids]:
@@ -65,7 +67,9 @@ def may_repeat(columns: Sequence[Ids]) -> bool:
     return bool((hashes[1:] == hashes[:-1]).any())
 
 
-def _pack(numbers: Ids, size: int, columns: Sequence[Ids], sizes: Sequence[int], start: int) -> tuple[int, Ids, int]:
+def _pack(
+    numbers: Ids, size: int, columns: Sequence[Ids], sizes: Sequence[int], start: int
+) -> tuple[int, Ids, int]:
     """Mixed-radix keys from ``numbers`` and as many further columns as fit, at least one."""
     stop = start
     while stop < len(columns) and (stop == start or size * max(sizes[stop], 1) < _LIMIT):

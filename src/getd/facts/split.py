@@ -76,7 +76,11 @@ def _numbered_by_signature(members: Sequence[tuple[Ids, Ids]]) -> list[Ids]:
 
 
 def split_rows(
-    members: Sequence[Ids], n_symbols: int, seed: int, held_out: int, numbers: Sequence[Ids] | None = None
+    members: Sequence[Ids],
+    n_symbols: int,
+    seed: int,
+    held_out: int,
+    numbers: Sequence[Ids] | None = None,
 ) -> npt.NDArray[np.bool_]:
     """Choose ``held_out`` facts at random so that what is left still holds every symbol, where that can be.
 
@@ -112,7 +116,11 @@ def split_rows(
         candidate[facts[left[symbols] < 2]] = False
         here = candidate[facts]
         may_go = candidate.copy()
-        may_go[facts[here][_place_in_group(symbols[here], rank[facts[here]]) >= left[symbols[here]] - 1]] = False
+        may_go[
+            facts[here][
+                _place_in_group(symbols[here], rank[facts[here]]) >= left[symbols[here]] - 1
+            ]
+        ] = False
         going = np.flatnonzero(may_go)
         going = going[np.argsort(rank[going])][: held_out - int(chosen.sum())]
         chosen[going], candidate[going] = True, False

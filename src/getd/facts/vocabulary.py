@@ -95,7 +95,9 @@ class Vocabulary(Sequence[str]):
     def save(self, path: Path) -> None:
         """Write one name a line, escaped, whole or not at all."""
         with atomic_path(path) as temporary:
-            write_lines(temporary, self._names.to_frame().select(escape_expr(pl.col("name"))).to_series())
+            write_lines(
+                temporary, self._names.to_frame().select(escape_expr(pl.col("name"))).to_series()
+            )
 
     @classmethod
     def open(cls, path: Path) -> Vocabulary:
@@ -103,7 +105,9 @@ class Vocabulary(Sequence[str]):
         try:
             text = b"".join(read_blocks(path)).removeprefix(BOM).decode("utf-8")
         except UnicodeDecodeError as error:
-            raise FactError(f"{path}: expected UTF-8, found another byte at offset {error.start}") from None
+            raise FactError(
+                f"{path}: expected UTF-8, found another byte at offset {error.start}"
+            ) from None
         lines = pl.Series("name", text.split("\n")[:-1], dtype=pl.String)
         names = lines.to_frame().select(unescape_expr(pl.col("name"))).to_series()
         found = cls(names)

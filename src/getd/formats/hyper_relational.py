@@ -37,10 +37,13 @@ class HyperBuilder:
         subject, relation, other = main
         order = tuple(sorted(range(len(qualifiers)), key=qualifiers.__getitem__))
         stood_so = order == tuple(range(len(order)))
-        arrangement = 0 if stood_so else self._arrangements.setdefault(order, len(self._arrangements) + 1)
+        arrangement = (
+            0 if stood_so else self._arrangements.setdefault(order, len(self._arrangements) + 1)
+        )
         roles = (*MAIN_ROLES, *(qualifiers[i][0] for i in order))
         self._builder.add_row(
-            roles, (line, relation, [subject, other, *(qualifiers[i][1] for i in order)], arrangement)
+            roles,
+            (line, relation, [subject, other, *(qualifiers[i][1] for i in order)], arrangement),
         )
 
     def build(self) -> NamedFacts:
@@ -54,20 +57,29 @@ def read_hyper_csv(path: Path) -> NamedFacts:
         if fields.width < 3 or fields.width % 2 == 0:
             expected = "subject,relation,object and pairs of qualifier,value"
             for line in lines.tolist():
-                problems.add(line, f"expected {expected}, found {fields.width} field{'s' * (fields.width > 1)}")
+                problems.add(
+                    line,
+                    f"expected {expected}, found {fields.width} field{'s' * (fields.width > 1)}",
+                )
             continue
         if report_empty(fields, lines, problems):
             continue
         if fields.width == 3:
             builder.add_triples(with_lines(lines, fields))
         else:
-            for line, (subject, relation, other, *rest) in zip(lines.tolist(), fields.iter_rows(), strict=True):
-                builder.add_row(line, (subject, relation, other), list(zip(rest[::2], rest[1::2], strict=True)))
+            for line, (subject, relation, other, *rest) in zip(
+                lines.tolist(), fields.iter_rows(), strict=True
+            ):
+                builder.add_row(
+                    line, (subject, relation, other), list(zip(rest[::2], rest[1::2], strict=True))
+                )
     problems.check()
     return builder.build()
 
 
-def to_hyper(relation: str, roles: Roles, entities: Iterable[str]) -> tuple[str, str, str, list[tuple[str, str]]]:
+def to_hyper(
+    relation: str, roles: Roles, entities: Iterable[str]
+) -> tuple[str, str, str, list[tuple[str, str]]]:
     """The way back: ``(subject, relation, object, qualifiers)`` of an n-ary fact with two entities or more.
 
     >>> to_hyper("award", ("subject", "object", "season"), ["Jordan", "MVP", "1991-92"])

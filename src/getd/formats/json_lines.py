@@ -27,7 +27,9 @@ def read_jsonl(path: Path, order: RoleOrder) -> NamedFacts:
 
     def add(line: int, record: dict[str, Any]) -> None:
         if set(record) not in _KEYS:
-            raise ValueError(f"expected {_SHAPE}, found the keys {', '.join(map(repr, record)) or '(none)'}")
+            raise ValueError(
+                f"expected {_SHAPE}, found the keys {', '.join(map(repr, record)) or '(none)'}"
+            )
         relation, entities = _name(record["relation"]), record["entities"]
         if isinstance(entities, dict):
             by_role = {
@@ -41,11 +43,15 @@ def read_jsonl(path: Path, order: RoleOrder) -> NamedFacts:
             names = [_name(value) for value in entities]
             roles = tuple(map(_name, record.get("roles", default_roles(len(names)))))
             if len(roles) != len(names):
-                raise ValueError(f"expected a role for each of {len(names)} entities, found {len(roles)}")
+                raise ValueError(
+                    f"expected a role for each of {len(names)} entities, found {len(roles)}"
+                )
         else:
             raise ValueError(f"expected a list or an object of entities, found {_short(entities)}")
         if not names:
-            raise ValueError(f"expected a relation and at least one entity, found only {relation!r}")
+            raise ValueError(
+                f"expected a relation and at least one entity, found only {relation!r}"
+            )
         builder.add_row(roles, (line, relation, names, 0))
 
     _each_record(path, problems, add)
@@ -59,7 +65,9 @@ def read_wikipeople(path: Path) -> NamedFacts:
     def add(line: int, record: dict[str, Any]) -> None:
         heads = [key.removesuffix("_h") for key in record if key.endswith("_h")]
         if len(heads) != 1 or f"{heads[0]}_t" not in record:
-            raise ValueError(f"expected {_WIKIPEOPLE}, found the keys {', '.join(map(repr, record)) or '(none)'}")
+            raise ValueError(
+                f"expected {_WIKIPEOPLE}, found the keys {', '.join(map(repr, record)) or '(none)'}"
+            )
         main, relation = (f"{heads[0]}_h", f"{heads[0]}_t"), _name(heads[0])
         qualifiers = [
             (_name(key), _name(value))
@@ -70,7 +78,9 @@ def read_wikipeople(path: Path) -> NamedFacts:
         arity = str(len(qualifiers) + 2)
         if str(record.get("N", arity)) != arity:
             raise ValueError(f"expected N = {arity} for {arity} entities, found {record['N']}")
-        builder.add_row(line, (_name(record[main[0]]), relation, _name(record[main[1]])), qualifiers)
+        builder.add_row(
+            line, (_name(record[main[0]]), relation, _name(record[main[1]])), qualifiers
+        )
 
     _each_record(path, problems, add)
     return builder.build()
@@ -78,10 +88,14 @@ def read_wikipeople(path: Path) -> NamedFacts:
 
 def looks_like_wikipeople(record: object) -> bool:
     """Whether a JSON value has the keys of a WikiPeople line."""
-    return isinstance(record, dict) and any(key.endswith("_h") and f"{key[:-2]}_t" in record for key in record)
+    return isinstance(record, dict) and any(
+        key.endswith("_h") and f"{key[:-2]}_t" in record for key in record
+    )
 
 
-def _each_record(path: Path, problems: Problems, add: Callable[[int, dict[str, Any]], None]) -> None:
+def _each_record(
+    path: Path, problems: Problems, add: Callable[[int, dict[str, Any]], None]
+) -> None:
     decoder = json.JSONDecoder(  # numbers stay as they are written
         object_pairs_hook=_object, parse_int=str, parse_float=str, parse_constant=_no_number
     )
@@ -93,7 +107,8 @@ def _each_record(path: Path, problems: Problems, add: Callable[[int, dict[str, A
             add(number, record)
         except json.JSONDecodeError as error:
             problems.add(
-                number, f"expected a JSON object, found {_short(line)} ({error.msg.lower()} at column {error.colno})"
+                number,
+                f"expected a JSON object, found {_short(line)} ({error.msg.lower()} at column {error.colno})",
             )
         except RecursionError:
             problems.add(number, "expected a JSON object, found one nested too deeply")

@@ -17,7 +17,13 @@ from getd.io.panics import Panic, panics_as_errors
 
 _Struct = dict[int, Any]  # fields by number
 _PAGE_HEADERS = (5, 7, 8)  # of a data page, a dictionary, a data page of the second version
-_UNREADABLE = (AttributeError, LookupError, TypeError, ValueError, RecursionError)  # of bytes that mean something else
+_UNREADABLE = (
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+    RecursionError,
+)  # of bytes that mean something else
 _I8, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 3, 7, 8, 9, 10, 11, 12
 
 
@@ -47,7 +53,9 @@ def check_pages(data: bytes) -> None:
         try:
             for number, most in _pages(data, column):
                 if not 0 <= number <= most:
-                    raise BrokenParquet(f"a page of {number:,} values, where at most {most:,} can be")
+                    raise BrokenParquet(
+                        f"a page of {number:,} values, where at most {most:,} can be"
+                    )
         except _UNREADABLE:
             continue
 

@@ -37,7 +37,9 @@ def read_text(path: Path, escaped: bool = False) -> NamedFacts:
         for lines, fields in _text_fields(piece):
             if fields.width == 1:
                 for line, name in zip(lines.tolist(), fields.to_series(), strict=True):
-                    problems.add(line, f"expected a relation and at least one entity, found only {name!r}")
+                    problems.add(
+                        line, f"expected a relation and at least one entity, found only {name!r}"
+                    )
                 continue
             if report_empty(fields, lines, problems):
                 continue
@@ -49,12 +51,17 @@ def read_text(path: Path, escaped: bool = False) -> NamedFacts:
     first = labels.first()
     if first and first[1].lower() == "relation":
         return replace(
-            labels, notices=(f"{path}: the first line looks like a header; plain text has none: read as a fact",)
+            labels,
+            notices=(
+                f"{path}: the first line looks like a header; plain text has none: read as a fact",
+            ),
         )
     return labels
 
 
-def read_csv_rows(path: Path, separator: str, problems: Problems) -> Iterator[tuple[Lines, pl.DataFrame]]:
+def read_csv_rows(
+    path: Path, separator: str, problems: Problems
+) -> Iterator[tuple[Lines, pl.DataFrame]]:
     """Rows of a CSV file in groups of equal length, as text columns, with the line each begins on."""
     pieces = read_pieces(path)
     for piece in pieces:
@@ -69,8 +76,12 @@ def report_empty(fields: pl.DataFrame, lines: Lines, problems: Problems) -> bool
     if not any(column.has_nulls() for column in fields):
         return False
     empty = fields.select(pl.any_horizontal(pl.all().is_null())).to_series()
-    for line, row in zip(lines[empty.to_numpy()].tolist(), fields.filter(empty).iter_rows(), strict=True):
-        problems.add(line, f"expected a name in every field, found field {row.index(None) + 1} empty")
+    for line, row in zip(
+        lines[empty.to_numpy()].tolist(), fields.filter(empty).iter_rows(), strict=True
+    ):
+        problems.add(
+            line, f"expected a name in every field, found field {row.index(None) + 1} empty"
+        )
     return True
 
 
@@ -110,7 +121,11 @@ def _rectangle(data: bytes, n_lines: int, separator: str) -> pl.DataFrame | None
         )  # a line with more fields than the first is an error, one with fewer has nulls
     except pl.exceptions.ComputeError:
         return None
-    return fields if len(fields) == n_lines and not any(column.has_nulls() for column in fields) else None
+    return (
+        fields
+        if len(fields) == n_lines and not any(column.has_nulls() for column in fields)
+        else None
+    )
 
 
 def _line_numbers(piece: Piece) -> Lines:
@@ -159,26 +174,41 @@ def _columns(data: bytes, separator: str) -> pl.DataFrame:
     if data.startswith(BOM):  # part of a name here; polars drops the first
         data = BOM + data
     return pl.read_csv(
-        data, separator=separator, has_header=False, quote_char=None, infer_schema=False, empty_string_is_null=True
+        data,
+        separator=separator,
+        has_header=False,
+        quote_char=None,
+        infer_schema=False,
+        empty_string_is_null=True,
     )
 
 
 def _unescape(fields: pl.DataFrame, lines: Lines, problems: Problems) -> pl.DataFrame:
-    suspect = fields.select(pl.any_horizontal(pl.all().str.contains("\\", literal=True))).to_series()
+    suspect = fields.select(
+        pl.any_horizontal(pl.all().str.contains("\\", literal=True))
+    ).to_series()
     if not suspect.any():
         return fields
-    for line, row in zip(lines[suspect.to_numpy()].tolist(), fields.filter(suspect).iter_rows(), strict=True):
+    for line, row in zip(
+        lines[suspect.to_numpy()].tolist(), fields.filter(suspect).iter_rows(), strict=True
+    ):
         if wrong := next(filter(None, map(wrong_escape, row)), None):
             problems.add(line, f"expected the escapes \\\\ \\t \\n \\r, found {wrong}")
     return fields.select(unescape_expr(pl.all()))
 
 
-def _quoted_rows(pieces: Iterable[Piece], separator: str, problems: Problems) -> Iterator[tuple[Lines, pl.DataFrame]]:
+def _quoted_rows(
+    pieces: Iterable[Piece], separator: str, problems: Problems
+) -> Iterator[tuple[Lines, pl.DataFrame]]:
     """The same for a file with quotation marks in it, where a field may hold separators and line ends."""
     csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE))  # a name may be as long as a line
     pieces = iter(pieces)
     first = next(pieces)
-    text = (line + "\n" for piece in chain([first], pieces) for line in piece.data.decode().split("\n")[:-1])
+    text = (
+        line + "\n"
+        for piece in chain([first], pieces)
+        for line in piece.data.decode().split("\n")[:-1]
+    )
     reader = csv.reader(text, delimiter=separator, strict=True)
     groups: dict[int, list[tuple[int, list[str]]]] = {}
     start, n_rows = first.first_line, 0
@@ -200,9 +230,13 @@ def _quoted_rows(pieces: Iterable[Piece], separator: str, problems: Problems) ->
     yield from _grouped(groups)
 
 
-def _grouped(groups: dict[int, list[tuple[int, list[str]]]]) -> Iterator[tuple[Lines, pl.DataFrame]]:
+def _grouped(
+    groups: dict[int, list[tuple[int, list[str]]]],
+) -> Iterator[tuple[Lines, pl.DataFrame]]:
     for rows in groups.values():
         columns = zip(*(row for _, row in rows), strict=True)
-        frame = pl.DataFrame([pl.Series(str(i), column, dtype=pl.String) for i, column in enumerate(columns)])
+        frame = pl.DataFrame(
+            [pl.Series(str(i), column, dtype=pl.String) for i, column in enumerate(columns)]
+        )
         frame = frame.select(pl.when(pl.all() != "").then(pl.all()))  # empty fields are null
         yield np.array([line for line, _ in rows]), frame

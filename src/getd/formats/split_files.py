@@ -12,7 +12,9 @@ from getd.formats.detect import ENDINGS, ending, stem
 _ALIASES = {"training": "train", "validation": "valid", "val": "valid", "dev": "valid"} | {
     split: split for split in SPLITS
 }
-_NOT_FACTS = re.compile(r"^\.|(^|[^a-z])(readme|licen[cs]e|changelog)([^a-z].*)?\.txt$", re.IGNORECASE)
+_NOT_FACTS = re.compile(
+    r"^\.|(^|[^a-z])(readme|licen[cs]e|changelog)([^a-z].*)?\.txt$", re.IGNORECASE
+)
 
 
 def find_splits(folder: Path) -> tuple[dict[str, list[Path]], list[Path]]:
@@ -24,23 +26,37 @@ def find_splits(folder: Path) -> tuple[dict[str, list[Path]], list[Path]]:
         exact, loose, plain = _sort_out(folder, sorted(folder.iterdir()))
     except OSError as error:
         raise FactFileError(folder, [("", f"cannot be read: {error.strerror or error}")]) from None
-    if "train" not in exact | loose and not exact and plain:  # quiz_test.csv beside other tables is a table
+    if (
+        "train" not in exact | loose and not exact and plain
+    ):  # quiz_test.csv beside other tables is a table
         plain, loose = sorted(plain + [path for paths in loose.values() for path in paths]), {}
     found = loose | exact
     for split, paths in found.items():
         if len(paths) > 1:
             names = ", ".join(path.name for path in paths)
-            raise FactFileError(folder, [("", f"expected one source of {split} facts, found {names}")])
+            raise FactFileError(
+                folder, [("", f"expected one source of {split} facts, found {names}")]
+            )
     if not found and not plain:
-        raise DataNotFound(f"{folder}: expected files train, valid, test ending in {', '.join(ENDINGS)}, found none")
+        raise DataNotFound(
+            f"{folder}: expected files train, valid, test ending in {', '.join(ENDINGS)}, found none"
+        )
     splits = {split: _files(found[split][0]) for split in SPLITS if split in found} or {"": plain}
     used = {path for paths in splits.values() for path in paths}
     seen = [*plain, *(path for paths in loose.values() for path in paths)]
-    seen += [entry for paths in found.values() for path in paths if path.is_dir() for entry in sorted(path.iterdir())]
+    seen += [
+        entry
+        for paths in found.values()
+        for path in paths
+        if path.is_dir()
+        for entry in sorted(path.iterdir())
+    ]
     return splits, [path for path in seen if path not in used]
 
 
-def _sort_out(folder: Path, entries: list[Path]) -> tuple[dict[str, list[Path]], dict[str, list[Path]], list[Path]]:
+def _sort_out(
+    folder: Path, entries: list[Path]
+) -> tuple[dict[str, list[Path]], dict[str, list[Path]], list[Path]]:
     """Files and folders named like a split, files with such a word in their name, and other fact files."""
     exact: dict[str, list[Path]] = {}  # train.txt, train/
     loose: dict[str, list[Path]] = {}  # n-ary_train.json
@@ -54,14 +70,20 @@ def _sort_out(folder: Path, entries: list[Path]) -> tuple[dict[str, list[Path]],
             (loose.setdefault(_ALIASES[words[0]], []) if len(words) == 1 else plain).append(entry)
         elif entry.name.split(".")[0].lower() in _ALIASES:
             found = f"{entry.name}/ without such files" if entry.is_dir() else entry.name
-            expected = f"expected {entry.name.split('.')[0]} facts in files ending in {', '.join(ENDINGS)}"
+            expected = (
+                f"expected {entry.name.split('.')[0]} facts in files ending in {', '.join(ENDINGS)}"
+            )
             raise FactFileError(folder, [("", f"{expected}, found {found}")])
     return exact, loose, plain
 
 
 def _files(path: Path) -> list[Path]:
     """The fact files at a path: those of a folder, or the file itself."""
-    return [file for file in (sorted(path.iterdir()) if path.is_dir() else [path]) if _is_fact_file(file)]
+    return [
+        file
+        for file in (sorted(path.iterdir()) if path.is_dir() else [path])
+        if _is_fact_file(file)
+    ]
 
 
 def _is_fact_file(path: Path) -> bool:

@@ -29,7 +29,9 @@ def read_csv(path: Path, relation: str, order: RoleOrder) -> NamedFacts:
     """Facts from CSV with a header; comma, or semicolon or tab where the header has no comma."""
     header, separator, header_line = csv_header(path)
     problems, parts = Problems(path), []
-    may_be_a_fact = len(header) % 2 == 1 and len(header) >= 3 and "relation" not in map(str.lower, header)
+    may_be_a_fact = (
+        len(header) % 2 == 1 and len(header) >= 3 and "relation" not in map(str.lower, header)
+    )
     hint = "; for rows without a header there is --format hyper-csv" if may_be_a_fact else ""
     expected = f"expected {len(header)} fields ({shorten(', '.join(header), 150)})"
     for lines, fields in read_csv_rows(path, separator, problems):
@@ -56,10 +58,19 @@ def csv_header(path: Path) -> tuple[list[str], str, int]:
     line = text[:skipped].count("\n") + 1
     csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE))
     try:
-        header = [name.strip() for name in next(csv.reader([first.rstrip("\r")], delimiter=separator, strict=True), [])]
+        header = [
+            name.strip()
+            for name in next(csv.reader([first.rstrip("\r")], delimiter=separator, strict=True), [])
+        ]
     except csv.Error as error:
-        wrong = "lines that end with a carriage return alone" if "\r" in first else f"a broken one ({error})"
-        raise FactFileError(path, [(f":{line}", f"expected a header of CSV, found {wrong}")]) from None
+        wrong = (
+            "lines that end with a carriage return alone"
+            if "\r" in first
+            else f"a broken one ({error})"
+        )
+        raise FactFileError(
+            path, [(f":{line}", f"expected a header of CSV, found {wrong}")]
+        ) from None
     check_header(path, header, f":{line}")
     return header, separator, line
 
@@ -69,7 +80,9 @@ def read_parquet(path: Path, relation: str, order: RoleOrder) -> NamedFacts:
     try:
         table = decode_parquet(b"".join(read_blocks(path)))
     except BrokenParquet as error:
-        raise FactFileError(path, [("", f"expected a whole Parquet file, found a broken one ({error})")]) from None
+        raise FactFileError(
+            path, [("", f"expected a whole Parquet file, found a broken one ({error})")]
+        ) from None
     if len(table) == 0:
         raise FactFileError(path, [("", "expected facts, found a table without rows")])
     return table_to_named(table, str(path), relation, order)

@@ -21,10 +21,18 @@ from getd.facts.vocabulary import write_lines
 
 WriteFormat = Literal["tsv", "csv", "parquet", "jsonl", "hyper-csv"]
 WRITE_FORMATS: tuple[WriteFormat, ...] = get_args(WriteFormat)
-SUFFIX = {"tsv": ".tsv", "csv": ".csv", "parquet": ".parquet", "jsonl": ".jsonl", "hyper-csv": ".csv"}
+SUFFIX = {
+    "tsv": ".tsv",
+    "csv": ".csv",
+    "parquet": ".parquet",
+    "jsonl": ".jsonl",
+    "hyper-csv": ".csv",
+}
 
 
-def write_named(labels: NamedFacts, path: Path, form: WriteFormat, tsv_names: Mapping[Relation, str]) -> None:
+def write_named(
+    labels: NamedFacts, path: Path, form: WriteFormat, tsv_names: Mapping[Relation, str]
+) -> None:
     """Write facts to a file; ``tsv_names`` comes from :func:`names_without_roles`. What fails is an ``OSError``."""
     try:
         _write(labels, path, form, tsv_names)
@@ -32,9 +40,13 @@ def write_named(labels: NamedFacts, path: Path, form: WriteFormat, tsv_names: Ma
         raise OSError(str(error).split("\n")[0].rsplit("error: ", 1)[-1]) from None
 
 
-def _write(labels: NamedFacts, path: Path, form: WriteFormat, tsv_names: Mapping[Relation, str]) -> None:
+def _write(
+    labels: NamedFacts, path: Path, form: WriteFormat, tsv_names: Mapping[Relation, str]
+) -> None:
     if form == "tsv":
-        write_lines(path, _in_order(labels, lambda labels, arity: _tsv_lines(labels, arity, tsv_names)))
+        write_lines(
+            path, _in_order(labels, lambda labels, arity: _tsv_lines(labels, arity, tsv_names))
+        )
     elif form == "jsonl":
         write_lines(path, _in_order(labels, _json_lines))
     elif form == "hyper-csv":
@@ -52,8 +64,12 @@ def names_without_roles(relations: Iterable[Relation]) -> dict[Relation, str]:
 
     Relations without role names are told apart by their arity, so their names will do; others go by their label.
     """
-    names = {r: label if r.has_named_roles else r.name for r, label in relation_labels(relations).items()}
-    for (name, arity), number in Counter((name, relation.arity) for relation, name in names.items()).items():
+    names = {
+        r: label if r.has_named_roles else r.name for r, label in relation_labels(relations).items()
+    }
+    for (name, arity), number in Counter(
+        (name, relation.arity) for relation, name in names.items()
+    ).items():
         if number > 1:
             raise WriteError(
                 f"tsv cannot tell apart {number} relations called {name!r} with {arity} entities; choose another form"
@@ -79,11 +95,15 @@ class _Texts:
     def add(self, texts: pl.Series | Sequence[str]) -> int:
         """Add texts; the number of the first."""
         first = self._size
-        self._parts.append(texts.alias("") if isinstance(texts, pl.Series) else pl.Series(texts, dtype=pl.String))
+        self._parts.append(
+            texts.alias("") if isinstance(texts, pl.Series) else pl.Series(texts, dtype=pl.String)
+        )
         self._size += len(texts)
         return first
 
-    def add_used(self, names: pl.Series, numbers: Codes, write: Callable[[pl.Series], pl.Series]) -> Ids:
+    def add_used(
+        self, names: pl.Series, numbers: Codes, write: Callable[[pl.Series], pl.Series]
+    ) -> Ids:
         """Add, as they are written, the names that some numbers stand for; the numbers of the texts."""
         used, which = distinct(numbers.ravel().astype(np.int64))
         return self.add(write(names.gather(used))) + which.reshape(numbers.shape)

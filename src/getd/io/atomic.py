@@ -23,7 +23,10 @@ except ImportError:  # not on every system: nothing is locked there, and nothing
     fcntl = None  # type: ignore[assignment]
 
 PREFIX, SUFFIX = ".getd-", ".tmp"  # of workspaces
-NEW, OLD = "new", "old"  # in a workspace: what is being written, and the folder that it takes the name of
+NEW, OLD = (
+    "new",
+    "old",
+)  # in a workspace: what is being written, and the folder that it takes the name of
 TRIES = 10
 
 
@@ -54,7 +57,10 @@ def atomic_path(target: Path, replace: bool = True) -> Iterator[Path]:
             _move(new, target, workspace, replace)
             sync_folder(target.parent)
     except OSError as error:
-        if not replace and error.errno in (errno.ENOTEMPTY, errno.EEXIST):  # it came while ours was being written
+        if not replace and error.errno in (
+            errno.ENOTEMPTY,
+            errno.EEXIST,
+        ):  # it came while ours was being written
             raise _exists(target) from None
         raise WriteError(f"cannot write {target}: {error.strerror or error}") from None
 
@@ -126,7 +132,9 @@ def _workspace(folder: Path) -> Iterator[Path]:
 def _new_workspace(folder: Path) -> tuple[Path, int]:
     for _ in range(TRIES):
         path = Path(tempfile.mkdtemp(prefix=PREFIX, suffix=SUFFIX, dir=folder))
-        with suppress(FileNotFoundError):  # another process took it for abandoned before it was locked
+        with suppress(
+            FileNotFoundError
+        ):  # another process took it for abandoned before it was locked
             descriptor = os.open(path, os.O_RDONLY)
             if try_lock(descriptor) is not False and path.exists():
                 return path, descriptor
@@ -164,7 +172,9 @@ def _move(new: Path, target: Path, workspace: Path, replace: bool) -> None:
         mask = os.umask(0)
         os.umask(mask)
         new.chmod(0o666 & ~mask)
-    if replace and target.is_dir() and not target.is_symlink():  # a folder cannot be renamed onto a full one
+    if (
+        replace and target.is_dir() and not target.is_symlink()
+    ):  # a folder cannot be renamed onto a full one
         (workspace / OLD).mkdir()
         target.rename(workspace / OLD / target.name)
         new.rename(target)

@@ -16,7 +16,10 @@ GIT_SECONDS = 20  # a git that takes longer tells nothing
 def machine_facts(*packages: str) -> dict[str, object]:
     """Processor, cores, threads of torch (where it is loaded), memory, system, and the versions of these packages."""
     lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    model = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.processor())
+    model = next(
+        (line.split(":")[1].strip() for line in lines if line.startswith("model name")),
+        platform.processor(),
+    )
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return {
         "processor": model,
@@ -34,7 +37,9 @@ def commit_of(package: Path = PACKAGE) -> str | None:
 
     None where its files are not under git.
     """
-    if _git(package, "ls-files", "--error-unmatch", "__init__.py") is None:  # installed, perhaps inside another project
+    if (
+        _git(package, "ls-files", "--error-unmatch", "__init__.py") is None
+    ):  # installed, perhaps inside another project
         return None
     commit = _git(package, "rev-parse", "HEAD")
     is_changed = _git(package, "diff", "--quiet", "HEAD", "--", ".") is None
@@ -45,7 +50,12 @@ def _git(folder: Path, *command: str) -> str | None:
     """What git says; None where it is not there or fails."""
     try:
         done = subprocess.run(
-            ["git", *command], cwd=folder, capture_output=True, text=True, timeout=GIT_SECONDS, check=False
+            ["git", *command],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=GIT_SECONDS,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

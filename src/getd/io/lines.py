@@ -49,7 +49,10 @@ class Problems:
     def check(self) -> None:
         """Raise if anything was found: the first line with the count, and up to nine more."""
         if self.count:
-            first = [(self._place.format(line), str(self._found[line])) for line in sorted(self._found)[:10]]
+            first = [
+                (self._place.format(line), str(self._found[line]))
+                for line in sorted(self._found)[:10]
+            ]
             raise FactFileError(self.path, first, self.count)
 
 
@@ -95,9 +98,13 @@ def read_blocks(path: Path) -> Iterator[bytes]:
             else:
                 yield from iter(lambda: file.read(BLOCK), b"")
     except EOFError:
-        raise FactFileError(path, [("", "expected a whole compressed file, found one cut short")]) from None
+        raise FactFileError(
+            path, [("", "expected a whole compressed file, found one cut short")]
+        ) from None
     except (gzip.BadGzipFile, zlib.error, zstandard.ZstdError) as error:
-        raise FactFileError(path, [("", f"expected a sound compressed file, found a broken one ({error})")]) from None
+        raise FactFileError(
+            path, [("", f"expected a sound compressed file, found a broken one ({error})")]
+        ) from None
     except OSError as error:
         raise FactFileError(path, [("", f"cannot be read: {error.strerror or error}")]) from None
 
@@ -141,14 +148,17 @@ def _piece(path: Path, data: bytes, line: int, offset: int) -> Piece:
     nul = data.find(b"\0")
     if nul >= 0:
         place = f":{line + data[:nul].count(10)}"
-        raise FactFileError(path, [(place, f"expected text, found a NUL byte at offset {offset + nul}")])
+        raise FactFileError(
+            path, [(place, f"expected text, found a NUL byte at offset {offset + nul}")]
+        )
     if not data.isascii():
         try:
             data.decode("utf-8")
         except UnicodeDecodeError as error:
             place, at = f":{line + data[: error.start].count(10)}", offset + error.start
             raise FactFileError(
-                path, [(place, f"expected UTF-8, found byte 0x{data[error.start]:02x} at offset {at}")]
+                path,
+                [(place, f"expected UTF-8, found byte 0x{data[error.start]:02x} at offset {at}")],
             ) from None
     _check_line_lengths(path, data, line)
     return Piece(data, line, int(np.count_nonzero(np.frombuffer(data, np.uint8) == ord("\n"))))
@@ -164,4 +174,6 @@ def _check_line_lengths(path: Path, data: bytes, line: int) -> None:
 
 
 def _endless_line(path: Path, line: int) -> FactFileError:
-    return FactFileError(path, [(f":{line}", f"expected a fact, found a line of more than {MAX_LINE:,} bytes")])
+    return FactFileError(
+        path, [(f":{line}", f"expected a fact, found a line of more than {MAX_LINE:,} bytes")]
+    )

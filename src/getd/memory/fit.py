@@ -74,12 +74,16 @@ class _Questions:
     def soft_reciprocal_ranks(self, theta: Tensor, scale: float) -> Tensor:
         """The same with a sigmoid for the step."""
         above, others = self._above_answers(theta, scale)
-        return 1 / (1 + self._sum(torch.sigmoid(above / SOFTNESS), torch.sigmoid(others / SOFTNESS)))
+        return 1 / (
+            1 + self._sum(torch.sigmoid(above / SOFTNESS), torch.sigmoid(others / SOFTNESS))
+        )
 
     def _above_answers(self, theta: Tensor, scale: float) -> tuple[Tensor, Tensor]:
         """How far candidates stand above the answer: those that the memory knows, and the highest of the others."""
         scores = scale * self.scores + self.features @ theta
-        answer = torch.zeros_like(self.rest[:, 0]).index_put((self.rows[self.is_answer],), scores[self.is_answer])
+        answer = torch.zeros_like(self.rest[:, 0]).index_put(
+            (self.rows[self.is_answer],), scores[self.is_answer]
+        )
         return scores - answer[self.rows], scale * self.highest - answer[:, None]
 
     def _sum(self, known: Tensor, others: Tensor) -> Tensor:
@@ -114,14 +118,19 @@ def _weights(questions: _Questions, sources: Sequence[str]) -> MemoryWeights:
     questions = replace(questions, features=questions.features / deviation)
     first = torch.arange(len(questions.rest)) % 2 == 0
     halves = [(questions.some(half), questions.some(~half)) for half in (first, ~first)]
-    held_out = [[float(other.reciprocal_ranks(*fit).sum()) for fit in _fits(half)] for half, other in halves]
+    held_out = [
+        [float(other.reciprocal_ranks(*fit).sum()) for fit in _fits(half)] for half, other in halves
+    ]
     totals = [sum(fit) for fit in zip(*held_out, strict=True)]
     best = totals.index(max(totals))
     if best == 0:
         return MemoryWeights()
     theta, scale = _fits(questions)[best]
     pairs = (theta / deviation).view(-1, 2).tolist()
-    weights = {name: SourceWeights(share=w, log_share=v) for name, (w, v) in zip(sources, pairs, strict=True)}
+    weights = {
+        name: SourceWeights(share=w, log_share=v)
+        for name, (w, v) in zip(sources, pairs, strict=True)
+    }
     return MemoryWeights(scale=scale, sources=weights)
 
 
@@ -129,7 +138,9 @@ def _fits(questions: _Questions) -> list[tuple[Tensor, float]]:
     """Weights and the scale of the model's scores: of the model alone, the likeliest, those near by that rank best."""
     none = torch.zeros(questions.features.shape[1], dtype=torch.float64)
     likely, scale = _likely(questions, none)
-    ranked, _ = _minimise(lambda theta: -questions.soft_reciprocal_ranks(theta, scale).sum(), likely, likely)
+    ranked, _ = _minimise(
+        lambda theta: -questions.soft_reciprocal_ranks(theta, scale).sum(), likely, likely
+    )
     return [(none, 1.0), (likely, scale), (ranked, scale)]
 
 
@@ -144,10 +155,14 @@ def _likely(questions: _Questions, start: Tensor) -> tuple[Tensor, float]:
     return chosen
 
 
-def _minimise(loss: Callable[[Tensor], Tensor], start: Tensor, centre: Tensor) -> tuple[Tensor, float]:
+def _minimise(
+    loss: Callable[[Tensor], Tensor], start: Tensor, centre: Tensor
+) -> tuple[Tensor, float]:
     """Where the loss and the distance from a centre are least together, and how much that is."""
     theta = start.clone().requires_grad_()
-    optimizer = torch.optim.LBFGS([theta], max_iter=50, tolerance_change=1e-7, line_search_fn="strong_wolfe")
+    optimizer = torch.optim.LBFGS(
+        [theta], max_iter=50, tolerance_change=1e-7, line_search_fn="strong_wolfe"
+    )
 
     def penalised() -> Tensor:
         optimizer.zero_grad()
@@ -160,7 +175,9 @@ def _minimise(loss: Callable[[Tensor], Tensor], start: Tensor, centre: Tensor) -
         return theta.detach(), float(penalised().detach())
 
 
-def _questions(model: ScoringModel, memory: Memory, facts: Facts, position: int, known: KnownAnswers) -> _Questions:
+def _questions(
+    model: ScoringModel, memory: Memory, facts: Facts, position: int, known: KnownAnswers
+) -> _Questions:
     parts = [facts.take(slice(start, start + AT_ONCE)) for start in range(0, len(facts), AT_ONCE)]
     made = [_prepare(model, memory, part, position, known) for part in parts]
     starts = range(0, len(facts), AT_ONCE)
@@ -173,15 +190,21 @@ def _questions(model: ScoringModel, memory: Memory, facts: Facts, position: int,
     )
 
 
-def _prepare(model: ScoringModel, memory: Memory, facts: Facts, position: int, known: KnownAnswers) -> _Questions:
+def _prepare(
+    model: ScoringModel, memory: Memory, facts: Facts, position: int, known: KnownAnswers
+) -> _Questions:
     relation, entities = torch.tensor(facts.relation), torch.tensor(facts.entities)
     answer, every = entities[:, position], torch.arange(len(facts))
     scores = model.score_candidates(relation, entities, position).double()
-    others = known.lookup(facts.relation, facts.entities, position).others(facts.entities[:, position])
+    others = known.lookup(facts.relation, facts.entities, position).others(
+        facts.entities[:, position]
+    )
     scores[torch.tensor(others[0]), torch.tensor(others[1])] = -torch.inf
     rows, candidates, features = memory.features(relation, entities, position)
     unseen = torch.ones(len(facts), dtype=torch.bool)
-    unseen[rows[candidates == answer[rows]]] = False  # answers that the memory does not know join what it knows
+    unseen[rows[candidates == answer[rows]]] = (
+        False  # answers that the memory does not know join what it knows
+    )
     rows, candidates = torch.cat([rows, every[unseen]]), torch.cat([candidates, answer[unseen]])
     features = torch.cat([features, features.new_zeros(int(unseen.sum()), features.shape[1])])
     counts = torch.isfinite(scores[rows, candidates])  # not left out

@@ -41,12 +41,16 @@ class MemoryWeights(Settings):
     """How much the model and the sources of the memory count at a position."""
 
     scale: FiniteFloat = 1.0  # of the model
-    sources: dict[str, SourceWeights] = Field(default_factory=dict)  # those that are not named count nothing
+    sources: dict[str, SourceWeights] = Field(
+        default_factory=dict
+    )  # those that are not named count nothing
 
     def as_tensor(self, sources: list[str]) -> Tensor:
         """In the order of :meth:`Memory.features`."""
         chosen = [self.sources.get(source, SourceWeights()) for source in sources]
-        return torch.tensor([[each.share, each.log_share] for each in chosen], dtype=torch.float64).flatten()
+        return torch.tensor(
+            [[each.share, each.log_share] for each in chosen], dtype=torch.float64
+        ).flatten()
 
 
 class Memory(nn.Module):
@@ -66,7 +70,9 @@ class Memory(nn.Module):
                 relation, entities = torch.tensor(facts.relation), torch.tensor(facts.entities)
                 for given in _given(arity, position):
                     keys = memory._keys(relation, entities, given).numpy()
-                    counted = Counts(keys, facts.entities[:, position], n_entities, share=True, least=LEAST)
+                    counted = Counts(
+                        keys, facts.entities[:, position], n_entities, share=True, least=LEAST
+                    )
                     memory.counts[f"{arity}-{position}-{_name(given)}"] = counted
         for source, number in zip(BESIDE, (1, 2), strict=True):
             keys, values = _together(blocks, n_entities, number)
@@ -78,7 +84,9 @@ class Memory(nn.Module):
         """What there is for questions with that position open."""
         return [*map(_name, _given(arity, position)), *BESIDE[: min(arity - 1, 2)]]
 
-    def features(self, relation: Tensor, entities: Tensor, position: int) -> tuple[Tensor, Tensor, Tensor]:
+    def features(
+        self, relation: Tensor, entities: Tensor, position: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """What is remembered of the candidates of questions: rows, candidates, and numbers for each, ``(t, 2 s)``.
 
         They are P and its logarithm of each source in turn; a candidate that has none of them is left out. Rows
@@ -86,7 +94,11 @@ class Memory(nn.Module):
         """
         arity = entities.shape[1]
         sources = self.sources(arity, position)
-        places, columns, values = [relation.new_zeros(0)], [relation.new_zeros(0)], [relation.new_zeros(0).double()]
+        places, columns, values = (
+            [relation.new_zeros(0)],
+            [relation.new_zeros(0)],
+            [relation.new_zeros(0).double()],
+        )
         for name, source, keys in self._asked(relation, entities, position):
             if name in self.counts:
                 counted = self.counts[name]
@@ -97,19 +109,35 @@ class Memory(nn.Module):
                 values.append(share)
         place, column, share = torch.cat(places), torch.cat(columns), torch.cat(values)
         distinct, number = torch.unique(place, return_inverse=True)
-        sums = torch.zeros(len(distinct) * len(sources), 2, dtype=torch.float64, device=relation.device)
+        sums = torch.zeros(
+            len(distinct) * len(sources), 2, dtype=torch.float64, device=relation.device
+        )
         both = torch.stack([share, torch.log((share + FLOOR) / FLOOR)], dim=1)
         sums.index_add_(0, number * len(sources) + column, both)
-        return distinct // self.n_entities, distinct % self.n_entities, sums.view(len(distinct), 2 * len(sources))
+        return (
+            distinct // self.n_entities,
+            distinct % self.n_entities,
+            sums.view(len(distinct), 2 * len(sources)),
+        )
 
-    def _asked(self, relation: Tensor, entities: Tensor, position: int) -> Iterator[tuple[str, str, Tensor]]:
+    def _asked(
+        self, relation: Tensor, entities: Tensor, position: int
+    ) -> Iterator[tuple[str, str, Tensor]]:
         """The counts to ask, the source they are of, and the keys to ask for."""
         arity = entities.shape[1]
         for given in _given(arity, position):
-            yield f"{arity}-{position}-{_name(given)}", _name(given), self._keys(relation, entities, given)
+            yield (
+                f"{arity}-{position}-{_name(given)}",
+                _name(given),
+                self._keys(relation, entities, given),
+            )
             source = BESIDE[len(given) - 1]
             ordered = entities[:, given].sort(dim=1).values
-            yield source, source, self._keys(torch.zeros_like(relation), ordered, tuple(range(len(given))))
+            yield (
+                source,
+                source,
+                self._keys(torch.zeros_like(relation), ordered, tuple(range(len(given)))),
+            )
 
     def _keys(self, relation: Tensor, entities: Tensor, given: tuple[int, ...]) -> Tensor:
         keys = relation
@@ -121,15 +149,23 @@ class Memory(nn.Module):
 class WithMemory(ScoringModel):
     """A trained model with a memory beside it; weights are by arity and position, ``"4-0"``."""
 
-    def __init__(self, model: ScoringModel, memory: Memory, weights: Mapping[str, MemoryWeights]) -> None:
+    def __init__(
+        self, model: ScoringModel, memory: Memory, weights: Mapping[str, MemoryWeights]
+    ) -> None:
         super().__init__()
-        self.n_entities, self.n_relations, self.arities = model.n_entities, model.n_relations, model.arities
+        self.n_entities, self.n_relations, self.arities = (
+            model.n_entities,
+            model.n_relations,
+            model.arities,
+        )
         self.model, self.memory, self.weights = model, memory, dict(weights)
 
     @property
     def n_weights(self) -> int:
         """How many numbers were fitted: at each position where the memory counts, a scale and two for each source."""
-        return sum(1 + 2 * len(weights.sources) for weights in self.weights.values() if weights.sources)
+        return sum(
+            1 + 2 * len(weights.sources) for weights in self.weights.values() if weights.sources
+        )
 
     def score_candidates(
         self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None
@@ -141,15 +177,27 @@ class WithMemory(ScoringModel):
         if not weights.sources:
             return scores
         rows, found, features = self.memory.features(relation, entities, position)
-        added = (features @ weights.as_tensor(self.memory.sources(arity, position)).to(features)).to(scores)
+        added = (
+            features @ weights.as_tensor(self.memory.sources(arity, position)).to(features)
+        ).to(scores)
         if candidates is None:
             return scores.index_put((rows, found), added, accumulate=True)
         if candidates.dim() == 1:
             ordered, order = candidates.sort()
-            first, last = torch.searchsorted(ordered, found), torch.searchsorted(ordered, found, right=True)
-            columns, of_found = spread(first, last - first)  # a candidate may be asked for twice, or not at all
-            return scores.index_put((rows[of_found], order[columns]), added[of_found], accumulate=True)
-        asked = torch.arange(len(relation), device=relation.device)[:, None] * self.n_entities + candidates
+            first, last = (
+                torch.searchsorted(ordered, found),
+                torch.searchsorted(ordered, found, right=True),
+            )
+            columns, of_found = spread(
+                first, last - first
+            )  # a candidate may be asked for twice, or not at all
+            return scores.index_put(
+                (rows[of_found], order[columns]), added[of_found], accumulate=True
+            )
+        asked = (
+            torch.arange(len(relation), device=relation.device)[:, None] * self.n_entities
+            + candidates
+        )
         known = rows * self.n_entities + found
         place = torch.searchsorted(known, asked).clamp(max=max(len(known) - 1, 0))
         if not len(known):

@@ -26,7 +26,9 @@ class ScoringModel(nn.Module):
     n_relations: int
     arities: tuple[int, ...]
     binary_only: ClassVar[bool] = False  # whether it serves facts of two entities alone
-    knows_roles: ClassVar[bool] = False  # whether it is made with the data's roles, where they are named
+    knows_roles: ClassVar[bool] = (
+        False  # whether it is made with the data's roles, where they are named
+    )
     parameters_formula: ClassVar[str] = ""  # how many numbers it learns, batch norm aside
 
     def score_candidates(
@@ -49,10 +51,16 @@ class ScoringModel(nn.Module):
         have at a position. Returns the scores of both, ``(b, n, k)`` and ``(b, n, m)``.
         """
         positions = range(entities.shape[1])
-        scores = [self.score_candidates(relation, entities, position, own[:, position]) for position in positions]
+        scores = [
+            self.score_candidates(relation, entities, position, own[:, position])
+            for position in positions
+        ]
         if shared is None:
             return torch.stack(scores, dim=1), None
-        alike = [self.score_candidates(relation, entities, position, shared[position]) for position in positions]
+        alike = [
+            self.score_candidates(relation, entities, position, shared[position])
+            for position in positions
+        ]
         return torch.stack(scores, dim=1), torch.stack(alike, dim=1)
 
     def score_relations(self, entities: Tensor) -> Tensor:
@@ -67,7 +75,9 @@ class ScoringModel(nn.Module):
         """The embeddings of the relation and of each entity, ``(b, d)``, for a regulariser."""
         raise NotImplementedError
 
-    def auxiliary_loss(self, relation: Tensor, entities: Tensor, negatives: Tensor) -> Tensor | None:
+    def auxiliary_loss(
+        self, relation: Tensor, entities: Tensor, negatives: Tensor
+    ) -> Tensor | None:
         """What facts teach a model beside its scores, weighted already; ``negatives`` are other entities ``(b, k)``."""
         return None
 
@@ -84,7 +94,9 @@ class DotProductModel(ScoringModel):
     A new one needs only :meth:`query` (or :meth:`queries`), and :meth:`candidates` if entities are stored per position.
     """
 
-    relation_is_dot_product: ClassVar[bool] = True  # False: no relation query; an open relation is tried one by one
+    relation_is_dot_product: ClassVar[bool] = (
+        True  # False: no relation query; an open relation is tried one by one
+    )
 
     def query(self, relation: Tensor, entities: Tensor, position: int) -> Tensor:
         """The vector ``(b, d)`` that the missing entity should resemble; column ``position`` is never read."""
@@ -92,7 +104,9 @@ class DotProductModel(ScoringModel):
 
     def queries(self, relation: Tensor, entities: Tensor) -> Tensor:
         """The queries of all positions, ``(b, n, d)``; override where positions share work."""
-        return torch.stack([self.query(relation, entities, p) for p in range(entities.shape[1])], dim=1)
+        return torch.stack(
+            [self.query(relation, entities, p) for p in range(entities.shape[1])], dim=1
+        )
 
     def all_queries(self, relation: Tensor, entities: Tensor) -> tuple[Tensor, Tensor]:
         """:meth:`queries` and :meth:`relation_query`; override where they share work."""
@@ -129,7 +143,9 @@ class DotProductModel(ScoringModel):
         scores = (vectors @ queries.unsqueeze(3)).squeeze(3)  # (b, n, k)
         if alike is None:
             return scores, None
-        return scores, torch.bmm(queries.transpose(0, 1), alike.transpose(1, 2)).transpose(0, 1)  # (b, n, m)
+        return scores, torch.bmm(queries.transpose(0, 1), alike.transpose(1, 2)).transpose(
+            0, 1
+        )  # (b, n, m)
 
     def score_relations(self, entities: Tensor) -> Tensor:
         if self.relation_is_dot_product:
@@ -142,10 +158,14 @@ class DotProductModel(ScoringModel):
     def _try_relations(self, entities: Tensor, relations: Tensor) -> Tensor:
         """The scores ``(b, m)`` of facts with these relations, each asked with its first position open."""
         b, m = len(entities), len(relations)
-        query = self.query(relations.repeat(b), entities.repeat_interleave(m, dim=0), 0).view(b, m, -1)
+        query = self.query(relations.repeat(b), entities.repeat_interleave(m, dim=0), 0).view(
+            b, m, -1
+        )
         return (query @ _rows(self.candidates(0), entities[:, 0]).unsqueeze(2)).squeeze(2)
 
-    def _candidate_vectors(self, own: Tensor, shared: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    def _candidate_vectors(
+        self, own: Tensor, shared: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
         """The vectors of candidates ``(b, n, k)`` and ``(n, m)``; from one table at once, so it gets one gradient."""
         tables = [self.candidates(position) for position in range(own.shape[1])]
         if any(table is not tables[0] for table in tables):
@@ -178,5 +198,7 @@ def check_arity(arities: Sequence[int], entities: Tensor) -> int:
     """The arity of a batch, if the model was made for it."""
     arity = entities.shape[1]
     if arity not in arities:
-        raise ValueError(f"the model was made for facts of arity {', '.join(map(str, arities))}, found {arity}")
+        raise ValueError(
+            f"the model was made for facts of arity {', '.join(map(str, arities))}, found {arity}"
+        )
     return arity

@@ -44,10 +44,20 @@ class ComplEx(MultilinearModel):
         generator: torch.Generator | None = None,
     ) -> None:
         width = 2 * settings.entity_dim
-        super().__init__(n_entities, n_relations, arities, settings.model_copy(update={"entity_dim": width}), generator)
+        super().__init__(
+            n_entities,
+            n_relations,
+            arities,
+            settings.model_copy(update={"entity_dim": width}),
+            generator,
+        )
 
     def environments(
-        self, arity: int, relation: Tensor | None, vectors: Sequence[Tensor | None], places: Sequence[int]
+        self,
+        arity: int,
+        relation: Tensor | None,
+        vectors: Sequence[Tensor | None],
+        places: Sequence[int],
     ) -> list[Tensor]:
         found = []
         for place in places:

@@ -33,7 +33,9 @@ class ConvESettings(ModelSettings):
     """Settings of ``[model]`` with ``name = "conve"``."""
 
     entity_dim: PositiveInt = 200
-    embedding_height: PositiveInt | None = None  # of the image of one vector; None: as square as can be, and wide
+    embedding_height: PositiveInt | None = (
+        None  # of the image of one vector; None: as square as can be, and wide
+    )
     embedding_width: PositiveInt | None = None
     channels: PositiveInt = 32
     kernel: PositiveInt = 3
@@ -63,15 +65,23 @@ class ConvE(DotProductModel):
         self.n_entities, self.n_relations, self.arities = n_entities, n_relations, tuple(arities)
         d, c, k = settings.entity_dim, settings.channels, settings.kernel
         height, width = image_shape(settings)
-        self.image, self.maps, self.kernel = (2 * height, width), (2 * height - k + 1, width - k + 1), k
+        self.image, self.maps, self.kernel = (
+            (2 * height, width),
+            (2 * height - k + 1, width - k + 1),
+            k,
+        )
         features = self.maps[0] * self.maps[1] * c
         self.entity = embedding(n_entities, d + 1, settings.initial_scale, generator, sparse=True)
         with torch.no_grad():
             self.entity.weight[:, -1] = 0  # the bias
         self.relation = embedding(n_relations, d, settings.initial_scale, generator)
         self.filters = nn.Parameter(torch.randn(k * k, c, generator=generator) / k)
-        self.offset = None if settings.batch_norm else nn.Parameter(torch.zeros(c))  # batch norm would take it off
-        self.projection = nn.Parameter(torch.randn(features, d, generator=generator) / features**0.5)
+        self.offset = (
+            None if settings.batch_norm else nn.Parameter(torch.zeros(c))
+        )  # batch norm would take it off
+        self.projection = nn.Parameter(
+            torch.randn(features, d, generator=generator) / features**0.5
+        )
         self.shift = nn.Parameter(torch.zeros(d))
         self.input_norm = BatchNorm(1) if settings.batch_norm else None
         self.input_dropout = NormDropout(2 * d, "none", settings.input_dropout)
@@ -83,8 +93,12 @@ class ConvE(DotProductModel):
     def query(self, relation: Tensor, entities: Tensor, position: int) -> Tensor:
         check_arity(self.arities, entities)
         if position != 0:
-            raise ValueError(f"ConvE makes a query for position 0 alone, found {position}: wrap it in Reciprocal")
-        rows = torch.cat([self.entity(entities[:, 1])[:, :-1], self.relation(relation)], dim=1)  # (b, 2 d)
+            raise ValueError(
+                f"ConvE makes a query for position 0 alone, found {position}: wrap it in Reciprocal"
+            )
+        rows = torch.cat(
+            [self.entity(entities[:, 1])[:, :-1], self.relation(relation)], dim=1
+        )  # (b, 2 d)
         if self.input_norm is not None:
             rows = self.input_norm(rows.unsqueeze(1)).squeeze(1)
         patches = self._patches(self.input_dropout(rows).view(-1, *self.image))  # (k² + 1, b h w)
@@ -123,7 +137,10 @@ class ConvE(DotProductModel):
             means = moments[-1, :-1]
             covariance = moments[:-1, :-1] - torch.outer(means, means)
             seen_mean, seen_variance = mean, variance
-            mean, variance = means @ self.filters, ((covariance @ self.filters) * self.filters).sum(dim=0)
+            mean, variance = (
+                means @ self.filters,
+                ((covariance @ self.filters) * self.filters).sum(dim=0),
+            )
             rate = norm.rate()
             with torch.no_grad():
                 seen_mean.lerp_(mean, rate)
@@ -135,7 +152,9 @@ class ConvE(DotProductModel):
         """By what each feature map is multiplied, ``(b, 1, c)``: 0 if it is dropped."""
         if not (self.training and self.feature_dropout):
             return None
-        chance = torch.rand(len(rows), 1, self.filters.shape[1], dtype=rows.dtype, device=rows.device)
+        chance = torch.rand(
+            len(rows), 1, self.filters.shape[1], dtype=rows.dtype, device=rows.device
+        )
         return (chance >= self.feature_dropout) / (1 - self.feature_dropout)
 
 
@@ -166,7 +185,12 @@ def image_shape(settings: ConvESettings) -> tuple[int, int]:
     >>> image_shape(ConvESettings()), image_shape(ConvESettings(entity_dim=12, embedding_width=3))
     ((10, 20), (4, 3))
     """
-    d, height, width, k = settings.entity_dim, settings.embedding_height, settings.embedding_width, settings.kernel
+    d, height, width, k = (
+        settings.entity_dim,
+        settings.embedding_height,
+        settings.embedding_width,
+        settings.kernel,
+    )
     if height is None:
         height = d // width if width else next(h for h in range(isqrt(d), 0, -1) if d % h == 0)
     width = width or d // height

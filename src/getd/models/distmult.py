@@ -30,6 +30,10 @@ class DistMult(MultilinearModel):
     parameters_formula = "|E|d + |R|d"
 
     def environments(
-        self, arity: int, relation: Tensor | None, vectors: Sequence[Tensor | None], places: Sequence[int]
+        self,
+        arity: int,
+        relation: Tensor | None,
+        vectors: Sequence[Tensor | None],
+        places: Sequence[int],
     ) -> list[Tensor]:
         return cp_environments(vectors, places)

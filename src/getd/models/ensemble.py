@@ -19,13 +19,19 @@ class Ensemble(ScoringModel):
     def __init__(self, members: Sequence[ScoringModel]) -> None:
         super().__init__()
         first = members[0]
-        self.n_entities, self.n_relations, self.arities = first.n_entities, first.n_relations, first.arities
+        self.n_entities, self.n_relations, self.arities = (
+            first.n_entities,
+            first.n_relations,
+            first.arities,
+        )
         self.members = nn.ModuleList(members)
 
     def score_candidates(
         self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None
     ) -> Tensor:
-        return self._mean([member.score_candidates(relation, entities, position, candidates) for member in self])
+        return self._mean(
+            [member.score_candidates(relation, entities, position, candidates) for member in self]
+        )
 
     def score_relations(self, entities: Tensor) -> Tensor:
         return self._mean([member.score_relations(entities) for member in self])

@@ -27,7 +27,9 @@ class Counts(nn.Module):
     values: Tensor
     weights: Tensor  # float64
 
-    def __init__(self, keys: Ids, values: Ids, n_values: int, *, share: bool = False, least: float = 0.0) -> None:
+    def __init__(
+        self, keys: Ids, values: Ids, n_values: int, *, share: bool = False, least: float = 0.0
+    ) -> None:
         super().__init__()
         distinct, numbers, totals = np.unique(keys, return_inverse=True, return_counts=True)
         pairs, counts = np.unique(numbers.reshape(-1) * n_values + values, return_counts=True)
@@ -36,7 +38,9 @@ class Counts(nn.Module):
         kept = weights >= least
         owners, found, weights = owners[kept], found[kept], weights[kept]
         self.register_buffer("keys", torch.tensor(distinct))
-        self.register_buffer("offsets", torch.tensor(np.searchsorted(owners, np.arange(len(distinct) + 1))))
+        self.register_buffer(
+            "offsets", torch.tensor(np.searchsorted(owners, np.arange(len(distinct) + 1)))
+        )
         self.register_buffer("values", torch.tensor(found))
         self.register_buffer("weights", torch.tensor(weights, dtype=torch.float64))
 
@@ -70,10 +74,14 @@ class Frequency(ScoringModel):
     def __init__(self, n_relations: int, n_entities: int, arities: tuple[int, ...]) -> None:
         super().__init__()
         self.n_relations, self.n_entities, self.arities = n_relations, n_entities, arities
-        self.counts = nn.ModuleDict()  # "arity-position": relation -> entities; "arity": 0 -> relations
+        self.counts = (
+            nn.ModuleDict()
+        )  # "arity-position": relation -> entities; "arity": 0 -> relations
 
     @classmethod
-    def from_facts(cls, blocks: Mapping[int, Facts], n_relations: int, n_entities: int) -> Frequency:
+    def from_facts(
+        cls, blocks: Mapping[int, Facts], n_relations: int, n_entities: int
+    ) -> Frequency:
         """Count the facts.
 
         >>> facts = Facts(np.array([0, 0, 0]), np.array([[1, 2], [1, 3], [0, 3]]))
@@ -84,7 +92,9 @@ class Frequency(ScoringModel):
         model = cls(n_relations, n_entities, tuple(sorted(blocks)))
         for arity, facts in blocks.items():
             if len(facts):
-                model.counts[f"{arity}"] = Counts(np.zeros_like(facts.relation), facts.relation, n_relations)
+                model.counts[f"{arity}"] = Counts(
+                    np.zeros_like(facts.relation), facts.relation, n_relations
+                )
                 for position in range(arity):
                     column = Counts(facts.relation, facts.entities[:, position], n_entities)
                     model.counts[f"{arity}-{position}"] = column
@@ -95,7 +105,9 @@ class Frequency(ScoringModel):
     ) -> Tensor:
         distinct, row = relation.unique(return_inverse=True)  # type: ignore[no-untyped-call]
         columns, order = distinct_candidates(candidates)
-        scores = zeros(len(distinct), self.n_entities if columns is None else len(columns), relation)
+        scores = zeros(
+            len(distinct), self.n_entities if columns is None else len(columns), relation
+        )
         add_counts(self.counts, f"{entities.shape[1]}-{position}", scores, distinct, columns)
         return scores[row] if order is None else scores[:, order][row]
 
@@ -112,11 +124,17 @@ def spread(starts: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
     (tensor([5, 6, 2]), tensor([0, 0, 2]))
     """
     owner = torch.arange(len(sizes), device=sizes.device).repeat_interleave(sizes)
-    return torch.arange(len(owner), device=sizes.device) + (starts - sizes.cumsum(0) + sizes)[owner], owner
+    return torch.arange(len(owner), device=sizes.device) + (starts - sizes.cumsum(0) + sizes)[
+        owner
+    ], owner
 
 
 def add_counts(
-    counts: nn.ModuleDict, name: str, scores: Tensor, asked: Tensor, candidates: Tensor | None = None
+    counts: nn.ModuleDict,
+    name: str,
+    scores: Tensor,
+    asked: Tensor,
+    candidates: Tensor | None = None,
 ) -> None:
     """Add the weights of the counts of that name, if there are any, to ``scores``."""
     if name in counts:

@@ -25,7 +25,9 @@ from getd.models.multilinear import MultilinearModel, MultilinearSettings
 class GETDSettings(MultilinearSettings):
     """Settings of ``[model]`` with ``name = "getd"``."""
 
-    ring_shape: tuple[PositiveInt, ...] | None = None  # sizes of the ring's cores; None: one core per mode
+    ring_shape: tuple[PositiveInt, ...] | None = (
+        None  # sizes of the ring's cores; None: one core per mode
+    )
     ring_ranks: PositiveInt | tuple[PositiveInt, ...] = 40  # of all bonds, or of each
 
 
@@ -43,9 +45,13 @@ class GETD(MultilinearModel):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__(n_entities, n_relations, arities, settings, generator)
-        self.rings = nn.ModuleDict({str(n): self._ring(n, settings, generator) for n in self.arities})
+        self.rings = nn.ModuleDict(
+            {str(n): self._ring(n, settings, generator) for n in self.arities}
+        )
 
-    def _ring(self, arity: int, settings: GETDSettings, generator: torch.Generator | None) -> nn.ParameterList:
+    def _ring(
+        self, arity: int, settings: GETDSettings, generator: torch.Generator | None
+    ) -> nn.ParameterList:
         """Cores scaled so that the score of vectors with unit entries is about one, whatever ranks and arity."""
         if settings.ring_shape is not None and len(self.arities) > 1:
             raise ShapeError("ring_shape is for facts of one arity; leave it out for mixed arities")
@@ -53,10 +59,16 @@ class GETD(MultilinearModel):
         check_reshape(shape, self.dims[arity])
         ranks = expand_ranks(settings.ring_ranks, len(shape))
         sizes = zip(ranks, shape, (*ranks[1:], ranks[0]), strict=True)
-        return nn.ParameterList([torch.randn(a, n, b, generator=generator) / (n * a) ** 0.5 for a, n, b in sizes])
+        return nn.ParameterList(
+            [torch.randn(a, n, b, generator=generator) / (n * a) ** 0.5 for a, n, b in sizes]
+        )
 
     def environments(
-        self, arity: int, relation: Tensor | None, vectors: Sequence[Tensor | None], places: Sequence[int]
+        self,
+        arity: int,
+        relation: Tensor | None,
+        vectors: Sequence[Tensor | None],
+        places: Sequence[int],
     ) -> list[Tensor]:
         ring = self.rings[str(arity)]
         assert isinstance(ring, nn.ParameterList)

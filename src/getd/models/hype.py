@@ -47,20 +47,35 @@ class HypE(MultilinearModel):
         d, width, filters = settings.entity_dim, settings.filter_width, settings.filters
         if width > d:
             raise ShapeError(f"filter_width = {width} is more than entity_dim = {d}")
-        windows = torch.eye(d).unfold(0, width, settings.stride)  # (q, d, w): where each window reads
+        windows = torch.eye(d).unfold(
+            0, width, settings.stride
+        )  # (q, d, w): where each window reads
         self.register_buffer("windows", windows.contiguous(), persistent=False)
         places = len(windows)
-        self.filters = nn.Parameter(torch.randn(max(arities), filters, width, generator=generator) / width**0.5)
-        projection = torch.randn(filters, places, d, generator=generator) / (filters * places) ** 0.5
+        self.filters = nn.Parameter(
+            torch.randn(max(arities), filters, width, generator=generator) / width**0.5
+        )
+        projection = (
+            torch.randn(filters, places, d, generator=generator) / (filters * places) ** 0.5
+        )
         self.projection = nn.Parameter(projection)
 
     def environments(
-        self, arity: int, relation: Tensor | None, vectors: Sequence[Tensor | None], places: Sequence[int]
+        self,
+        arity: int,
+        relation: Tensor | None,
+        vectors: Sequence[Tensor | None],
+        places: Sequence[int],
     ) -> list[Tensor]:
         matrices = self.position_matrices(arity)
-        given = [None if v is None else v @ matrix.T for v, matrix in zip(vectors[1:], matrices, strict=True)]
+        given = [
+            None if v is None else v @ matrix.T
+            for v, matrix in zip(vectors[1:], matrices, strict=True)
+        ]
         found = cp_environments([vectors[0], *given], places)
-        return [q @ matrices[place - 1] if place else q for q, place in zip(found, places, strict=True)]
+        return [
+            q @ matrices[place - 1] if place else q for q, place in zip(found, places, strict=True)
+        ]
 
     def position_matrices(self, arity: int) -> Tensor:
         """What a position does to an entity's vector, ``(n, d, d)``."""

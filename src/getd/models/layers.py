@@ -32,7 +32,9 @@ class NormDropout(nn.Module):
 
 def dropped(values: Tensor, share: float) -> Tensor:
     """Numbers with that share of them set to 0, the others made larger for it."""
-    kept = torch.rand_like(values) >= share  # a third of the time of nn.Dropout, which draws bit by bit
+    kept = (
+        torch.rand_like(values) >= share
+    )  # a third of the time of nn.Dropout, which draws bit by bit
     return values * (kept / (1 - share))
 
 
@@ -68,11 +70,17 @@ class Norms(nn.Module):
         self.relation_query = NormDropout(relation_dim, norm, settings.query_dropout)
 
 
-def norms_by_arity(arities: Sequence[int], relation_dim: int, settings: TensorModelSettings) -> nn.ModuleDict:
+def norms_by_arity(
+    arities: Sequence[int], relation_dim: int, settings: TensorModelSettings
+) -> nn.ModuleDict:
     """:class:`Norms` for each arity, by its number as text."""
     return nn.ModuleDict({str(arity): Norms(arity, relation_dim, settings) for arity in arities})
 
 
-def embedding(n: int, dim: int, scale: float, generator: torch.Generator | None, sparse: bool = False) -> nn.Embedding:
+def embedding(
+    n: int, dim: int, scale: float, generator: torch.Generator | None, sparse: bool = False
+) -> nn.Embedding:
     """A table of random vectors with the given standard deviation; ``sparse`` where few of many rows are looked up."""
-    return nn.Embedding(n, dim, sparse=sparse, _weight=scale * torch.randn(n, dim, generator=generator))
+    return nn.Embedding(
+        n, dim, sparse=sparse, _weight=scale * torch.randn(n, dim, generator=generator)
+    )

@@ -54,7 +54,9 @@ class Lookup(ScoringModel):
         for arity, facts in blocks.items():
             for given in range(arity if len(facts) else 0):
                 column = facts.entities[:, given]
-                model.counts[f"{arity}-{given}"] = Counts(column, facts.relation, n_relations, share=True)
+                model.counts[f"{arity}-{given}"] = Counts(
+                    column, facts.relation, n_relations, share=True
+                )
                 for position in set(range(arity)) - {given}:
                     keys = facts.relation * n_entities + column
                     pairs = Counts(keys, facts.entities[:, position], n_entities, share=True)
@@ -70,14 +72,18 @@ class Lookup(ScoringModel):
         for given in range(entities.shape[1]):
             if given != position:
                 keys = relation * self.n_entities + entities[:, given]
-                add_counts(self.counts, f"{entities.shape[1]}-{position}-{given}", sums, keys, columns)
+                add_counts(
+                    self.counts, f"{entities.shape[1]}-{position}-{given}", sums, keys, columns
+                )
         scores = self._break_ties(sums, frequency, entities.shape[1])
         return scores if order is None else scores[:, order]
 
     def score_relations(self, entities: Tensor) -> Tensor:
         sums = zeros(len(entities), self.n_relations, entities)
         for given in range(entities.shape[1]):
-            add_counts(self.counts, f"{entities.shape[1]}-{given}", sums, entities[:, given].contiguous())
+            add_counts(
+                self.counts, f"{entities.shape[1]}-{given}", sums, entities[:, given].contiguous()
+            )
         return self._break_ties(sums, self.frequency.score_relations(entities), entities.shape[1])
 
     def _break_ties(self, sums: Tensor, frequency: Tensor, arity: int) -> Tensor:

@@ -40,7 +40,10 @@ class MultilinearModel(DotProductModel):
     ) -> None:
         super().__init__()
         self.n_entities, self.n_relations, self.arities = n_entities, n_relations, tuple(arities)
-        d_e, d_r = settings.entity_dim, getattr(settings, "relation_dim", None) or settings.entity_dim
+        d_e, d_r = (
+            settings.entity_dim,
+            getattr(settings, "relation_dim", None) or settings.entity_dim,
+        )
         self.dims = {n: (d_r, *[d_e] * n) for n in self.arities}  # modes of the core
         self.entity = embedding(n_entities, d_e, settings.initial_scale, generator, sparse=True)
         self.relation = embedding(n_relations, d_r, settings.initial_scale, generator)
@@ -48,7 +51,11 @@ class MultilinearModel(DotProductModel):
         self._core_dropout: float = getattr(settings, "core_dropout", 0.0)
 
     def environments(
-        self, arity: int, relation: Tensor | None, vectors: Sequence[Tensor | None], places: Sequence[int]
+        self,
+        arity: int,
+        relation: Tensor | None,
+        vectors: Sequence[Tensor | None],
+        places: Sequence[int],
     ) -> list[Tensor]:
         """The core of an arity contracted with all vectors but one, for each of these places; place 0 is the relation.
 
@@ -68,7 +75,9 @@ class MultilinearModel(DotProductModel):
         vectors: list[Tensor | None] = [norms.relation(self.relation(relation)), *[None] * n]
         for place, j in enumerate(given):
             vectors[j + 1] = e[:, place]
-        q = torch.stack(self.environments(n, relation, vectors, [position + 1]), dim=1)  # (b, 1, d_e)
+        q = torch.stack(
+            self.environments(n, relation, vectors, [position + 1]), dim=1
+        )  # (b, 1, d_e)
         query: Tensor = norms.query(q, [position]).squeeze(1)
         return query
 
@@ -76,13 +85,18 @@ class MultilinearModel(DotProductModel):
         n, norms = self._arity(entities)
         r = norms.relation(self.relation(relation))  # (b, d_r)
         e = norms.entity(self.entity(entities), range(n))  # (b, n, d_e)
-        q = torch.stack(self.environments(n, relation, [r, *e.unbind(1)], range(1, n + 1)), dim=1)  # (b, n, d_e)
+        q = torch.stack(
+            self.environments(n, relation, [r, *e.unbind(1)], range(1, n + 1)), dim=1
+        )  # (b, n, d_e)
         queries: Tensor = norms.query(q, range(n))
         return queries
 
     def all_queries(self, relation: Tensor, entities: Tensor) -> tuple[Tensor, Tensor]:
         n, norms = self._arity(entities)
-        r, e = norms.relation(self.relation(relation)), norms.entity(self.entity(entities), range(n))
+        r, e = (
+            norms.relation(self.relation(relation)),
+            norms.entity(self.entity(entities), range(n)),
+        )
         first, *others = self.environments(n, relation, [r, *e.unbind(1)], range(n + 1))
         return norms.query(torch.stack(others, dim=1), range(n)), norms.relation_query(first)
 
@@ -92,7 +106,9 @@ class MultilinearModel(DotProductModel):
     def relation_query(self, entities: Tensor) -> Tensor:
         n, norms = self._arity(entities)
         e = norms.entity(self.entity(entities), range(n))
-        query: Tensor = norms.relation_query(self.environments(n, None, [None, *e.unbind(1)], [0])[0])
+        query: Tensor = norms.relation_query(
+            self.environments(n, None, [None, *e.unbind(1)], [0])[0]
+        )
         return query
 
     def relation_candidates(self) -> Tensor:

@@ -39,7 +39,10 @@ class NCP(DotProductModel):
         super().__init__()
         self.n_entities, self.n_relations, self.arities = n_entities, n_relations, tuple(arities)
         d, scale = settings.entity_dim, settings.initial_scale
-        tables = [embedding(n_entities, d, scale, generator, sparse=True) for _ in range(max(self.arities))]
+        tables = [
+            embedding(n_entities, d, scale, generator, sparse=True)
+            for _ in range(max(self.arities))
+        ]
         self.entity = nn.ModuleList(tables)
         self.relation = embedding(n_relations, d, scale, generator)
         self.norms = norms_by_arity(self.arities, d, settings)
@@ -75,7 +78,10 @@ class NCP(DotProductModel):
         return self.relation.weight
 
     def factors(self, relation: Tensor, entities: Tensor) -> list[Tensor]:
-        return [self.relation(relation), *self._vectors(entities, range(entities.shape[1])).unbind(1)]
+        return [
+            self.relation(relation),
+            *self._vectors(entities, range(entities.shape[1])).unbind(1),
+        ]
 
     def _vectors(self, entities: Tensor, positions: Sequence[int]) -> Tensor:
         return torch.stack([self.entity[j](entities[:, j]) for j in positions], dim=1)

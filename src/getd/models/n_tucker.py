@@ -44,7 +44,11 @@ class NTuckER(MultilinearModel):
     ) -> None:
         chosen = settings.entity_dim or usual_dim(max(arities))
         super().__init__(
-            n_entities, n_relations, arities, settings.model_copy(update={"entity_dim": chosen}), generator
+            n_entities,
+            n_relations,
+            arities,
+            settings.model_copy(update={"entity_dim": chosen}),
+            generator,
         )
         self._relation_dropout = settings.relation_dropout
         self.cores = nn.ParameterDict({str(n): self._core(n, generator) for n in self.arities})
@@ -54,18 +58,28 @@ class NTuckER(MultilinearModel):
         d_r, d_e = self.dims[arity][:2]
         size = prod(self.dims[arity])
         if size > MAX_CORE:
-            raise ShapeError(f"the core of {d_r}·{d_e}^{arity} = {size:,} numbers is too large; lower entity_dim")
-        return nn.Parameter(torch.randn(self.dims[arity], generator=generator) / (size / d_e) ** 0.5)
+            raise ShapeError(
+                f"the core of {d_r}·{d_e}^{arity} = {size:,} numbers is too large; lower entity_dim"
+            )
+        return nn.Parameter(
+            torch.randn(self.dims[arity], generator=generator) / (size / d_e) ** 0.5
+        )
 
     def environments(
-        self, arity: int, relation: Tensor | None, vectors: Sequence[Tensor | None], places: Sequence[int]
+        self,
+        arity: int,
+        relation: Tensor | None,
+        vectors: Sequence[Tensor | None],
+        places: Sequence[int],
     ) -> list[Tensor]:
         core, first = self._dropped(self.cores[str(arity)]), vectors[0]
         alone = torch.compiler.is_exporting()  # a graph cannot depend on which relations are alike
         if relation is None or first is None or alone or (self.training and self._relation_dropout):
             return tucker_environments(core, vectors, places)
         distinct, groups = relation.unique(return_inverse=True)  # type: ignore[no-untyped-call]
-        row = torch.empty_like(distinct).scatter_(0, groups, torch.arange(len(groups), device=groups.device))
+        row = torch.empty_like(distinct).scatter_(
+            0, groups, torch.arange(len(groups), device=groups.device)
+        )
         return tucker_environments(core, [first[row], *vectors[1:]], places, groups)
 
 

@@ -29,7 +29,9 @@ from getd.models.layers import embedding
 from getd.models.norms import BatchNorm
 from getd.models.settings import ModelSettings
 
-HELD = 2**22  # numbers held at a time, where each question or relation has feature vectors of its own
+HELD = (
+    2**22
+)  # numbers held at a time, where each question or relation has feature vectors of its own
 MOMENTUM = 0.1  # weight of a batch in the running mean and variance
 CACHED = 2**18  # the same where one question meets candidates, which stays in the caches
 
@@ -43,7 +45,9 @@ class NaLPSettings(ModelSettings):
     entity_dim: PositiveInt = 100
     filters: PositiveInt = 200  # features of a role with its entity
     units: PositiveInt = 400  # numbers that tell how related two of these are
-    roles: Literal["data", "position"] = "data"  # one for each name, where the data has names, or for each position
+    roles: Literal["data", "position"] = (
+        "data"  # one for each name, where the data has names, or for each position
+    )
     batch_norm: bool = False  # on the features of the given entities, before relu
 
 
@@ -65,7 +69,12 @@ class NaLP(ScoringModel):
     ) -> None:
         super().__init__()
         self.n_entities, self.n_relations, self.arities = n_entities, n_relations, tuple(arities)
-        d, f, u, scale = settings.entity_dim, settings.filters, settings.units, settings.initial_scale
+        d, f, u, scale = (
+            settings.entity_dim,
+            settings.filters,
+            settings.units,
+            settings.initial_scale,
+        )
 
         def normal(spread: float, *shape: int) -> nn.Parameter:
             return nn.Parameter(spread * torch.randn(*shape, generator=generator))
@@ -78,14 +87,22 @@ class NaLP(ScoringModel):
                 numbers[relation, : len(found)] = torch.tensor(found, device="cpu")
         self.register_buffer("role_numbers", numbers, persistent=False)  # (|R|, n)
         self.role = embedding(int(numbers.max()) + 1, d, scale, generator)
-        self.role_filters = normal(1 / (scale * sqrt(2 * d)), f, d)  # together F; features of unit variance
+        self.role_filters = normal(
+            1 / (scale * sqrt(2 * d)), f, d
+        )  # together F; features of unit variance
         self.entity_filters = normal(1 / (scale * sqrt(2 * d)), f, d)
         self.filter_bias = nn.Parameter(torch.zeros(f))
         self.pair = normal(1 / sqrt(f), 2 * u, f)  # U above V
-        self.pair_bias = nn.Parameter(torch.ones(u))  # minima are low: at 0 few units would be alive
+        self.pair_bias = nn.Parameter(
+            torch.ones(u)
+        )  # minima are low: at 0 few units would be alive
         self.output = normal(1 / sqrt(u), u)
         self.output_bias = nn.Parameter(torch.zeros(()))
-        norms = {str(n): BatchNorm(f, momentum=MOMENTUM, affine=False) for n in self.arities if settings.batch_norm}
+        norms = {
+            str(n): BatchNorm(f, momentum=MOMENTUM, affine=False)
+            for n in self.arities
+            if settings.batch_norm
+        }
         self.norms = nn.ModuleDict(norms)
 
     def score_candidates(
@@ -115,8 +132,12 @@ class NaLP(ScoringModel):
         everyone = torch.arange(self.n_relations, device=entities.device)
         scores = []
         for relation in torch.split(everyone, max(1, HELD // (entities.numel() * len(self.pair)))):
-            features = ((vectors.unsqueeze(1) + self._roles(relation, range(n))) * scale + shift).relu_()
-            scores.append(self._output(self._related(features).amin(dim=2)))  # (b, r, n, 2u) before the minimum
+            features = (
+                (vectors.unsqueeze(1) + self._roles(relation, range(n))) * scale + shift
+            ).relu_()
+            scores.append(
+                self._output(self._related(features).amin(dim=2))
+            )  # (b, r, n, 2u) before the minimum
         return torch.cat(scores, dim=1)
 
     def factors(self, relation: Tensor, entities: Tensor) -> list[Tensor]:
@@ -124,14 +145,24 @@ class NaLP(ScoringModel):
         roles = self.role(self._role_ids(relation, range(n)))
         return [roles.flatten(1), *self.entity(entities).unbind(1)]
 
-    def _given(self, relation: Tensor, entities: Tensor, positions: Sequence[int]) -> tuple[Tensor, Affine]:
+    def _given(
+        self, relation: Tensor, entities: Tensor, positions: Sequence[int]
+    ) -> tuple[Tensor, Affine]:
         """What the entities at some positions are to others, ``(b, k, 2u)``, and how features are normalised."""
-        mapped = self._roles(relation, positions) + self.entity(entities[:, positions]) @ self.entity_filters.T
+        mapped = (
+            self._roles(relation, positions)
+            + self.entity(entities[:, positions]) @ self.entity_filters.T
+        )
         scale, shift = self._affine(entities.shape[1], mapped)
         return self._related((mapped * scale + shift).relu_()), (scale, shift)
 
     def _score(
-        self, relation: Tensor, least: Tensor, position: int, candidates: Tensor | None, affine: Affine
+        self,
+        relation: Tensor,
+        least: Tensor,
+        position: int,
+        candidates: Tensor | None,
+        affine: Affine,
     ) -> Tensor:
         """Scores of candidates at a position, where the given entities have the minima ``least`` ``(b, 2u)``."""
         scale, shift = affine
@@ -141,19 +172,30 @@ class NaLP(ScoringModel):
             return torch.cat([self._score_own(role, least, part, scale) for part in parts], dim=1)
         vectors = self.entity.weight if candidates is None else self.entity(candidates)
         parts = torch.split(vectors, max(1, CACHED // len(self.pair)))
-        scores = [self._score_shared(relation, role, least, part @ self.entity_filters.T * scale) for part in parts]
+        scores = [
+            self._score_shared(relation, role, least, part @ self.entity_filters.T * scale)
+            for part in parts
+        ]
         return torch.cat(scores, dim=1) + self.output_bias
 
-    def _score_own(self, role: Tensor, least: Tensor, candidates: Tensor, scale: Tensor | float) -> Tensor:
-        features = (role + self.entity(candidates) @ self.entity_filters.T * scale).relu_()  # (b, m, f)
+    def _score_own(
+        self, role: Tensor, least: Tensor, candidates: Tensor, scale: Tensor | float
+    ) -> Tensor:
+        features = (
+            role + self.entity(candidates) @ self.entity_filters.T * scale
+        ).relu_()  # (b, m, f)
         return self._output(torch.minimum(self._related(features), least.unsqueeze(1)))
 
-    def _score_shared(self, relation: Tensor, role: Tensor, least: Tensor, mapped: Tensor) -> Tensor:
+    def _score_shared(
+        self, relation: Tensor, role: Tensor, least: Tensor, mapped: Tensor
+    ) -> Tensor:
         """Candidates, mapped to ``(m, f)``, for all questions alike: their features depend on the relation alone."""
 
         def score(rows: Tensor) -> Tensor:
             features = (mapped + role[rows[0]]).relu_()  # (m, f)
-            related = torch.addmm(self._related_bias().unsqueeze(1), self.pair, features.T)  # (2u, m)
+            related = torch.addmm(
+                self._related_bias().unsqueeze(1), self.pair, features.T
+            )  # (2u, m)
             found: Tensor = _Weakest.apply(related, least[rows], self.output)  # type: ignore[no-untyped-call]
             return found
 
@@ -225,13 +267,23 @@ class _Weakest(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         related, least, output = ctx.saved_tensors
         halves = related.view(2, len(output), -1)  # (2, u, m)
-        buffer, margin, flow = torch.empty_like(related), torch.empty_like(halves), torch.empty_like(halves[0])
-        grads = torch.zeros_like(halves), least.new_empty(len(least), 2, len(output)), torch.zeros_like(output)
+        buffer, margin, flow = (
+            torch.empty_like(related),
+            torch.empty_like(halves),
+            torch.empty_like(halves[0]),
+        )
+        grads = (
+            torch.zeros_like(halves),
+            least.new_empty(len(least), 2, len(output)),
+            torch.zeros_like(output),
+        )
         for row, row_grad, into in zip(least.unsqueeze(2), grad, grads[1], strict=True):
             alive = _alive(related, row, buffer)
             grads[2].addmv_(alive, row_grad)
             _where_positive(torch.outer(output, row_grad, out=flow), alive, flow)
-            torch.sub(row.view(2, -1, 1), halves, out=margin)  # positive where the candidate is the smaller
+            torch.sub(
+                row.view(2, -1, 1), halves, out=margin
+            )  # positive where the candidate is the smaller
             _where_positive(flow.expand_as(margin), margin, margin)
             grads[0].add_(margin)
             torch.sub(flow.sum(dim=1), margin.sum(dim=2), out=into)

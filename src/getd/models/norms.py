@@ -22,13 +22,17 @@ from torch import Tensor, nn
 
 NormKind = Literal["rms", "batch", "none"]
 RMS_EPS = 1e-6
-CONSTANT = 1e-10  # the square of the deviation that rounding gives what is constant, beside its mean
+CONSTANT = (
+    1e-10  # the square of the deviation that rounding gives what is constant, beside its mean
+)
 
 
 class BatchNorm(nn.BatchNorm1d):
     """Batch norm over all axes but the second, whose statistics can be taken anew."""
 
-    batches_taken: int | None = None  # since the statistics were begun anew; None: they are a moving average
+    batches_taken: int | None = (
+        None  # since the statistics were begun anew; None: they are a moving average
+    )
 
     def forward(self, rows: Tensor) -> Tensor:
         # One row has no variance: it is normalised by what was seen so far.

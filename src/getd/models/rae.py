@@ -46,7 +46,9 @@ class RAESettings(MTransHSettings):
 
     hidden: PositiveInt = 100  # units of the network that tells relatedness
     relatedness: NonNegativeFloat = 1.0  # its weight in the score
-    relatedness_loss: NonNegativeFloat = 0.001  # weight of the loss that teaches it who takes part in one fact
+    relatedness_loss: NonNegativeFloat = (
+        0.001  # weight of the loss that teaches it who takes part in one fact
+    )
 
 
 class MTransH(ScoringModel):
@@ -68,17 +70,26 @@ class MTransH(ScoringModel):
         self.p, self.squared = settings.p, settings.squared
         self.entity = embedding(n_entities, d, scale, generator, sparse=True)
         self.relation = embedding(n_relations, d, scale, generator)
-        self.normal = embedding(n_relations, d, scale, generator)  # w, scaled to length 1 when it is looked up
-        self.share = embedding(n_relations, max(self.arities), 1.0, generator)  # a, of each position
+        self.normal = embedding(
+            n_relations, d, scale, generator
+        )  # w, scaled to length 1 when it is looked up
+        self.share = embedding(
+            n_relations, max(self.arities), 1.0, generator
+        )  # a, of each position
 
     def score_candidates(
         self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None
     ) -> Tensor:
         n = check_arity(self.arities, entities)
         given = [j for j in range(n) if j != position]
-        shares, normal = self.share(relation), normalize(self.normal(relation), dim=1)  # (b, n), (b, d)
+        shares, normal = (
+            self.share(relation),
+            normalize(self.normal(relation), dim=1),
+        )  # (b, n), (b, d)
         total = torch.einsum("bj,bjd->bd", shares[:, given], self.entity(entities[:, given]))
-        rest = _project(total, normal) + self.relation(relation)  # what the candidate should cancel, (b, d)
+        rest = _project(total, normal) + self.relation(
+            relation
+        )  # what the candidate should cancel, (b, d)
         share = shares[:, [position]]  # (b, 1)
         if candidates is not None and candidates.dim() == 2:
             parts = torch.split(candidates, max(1, HELD // rest.numel()), 1)
@@ -88,7 +99,9 @@ class MTransH(ScoringModel):
             squares = _squares(rest, share, normal, vectors)
             return -squares.clamp(min=0) if self.squared else -squares.clamp(min=SMALLEST).sqrt()
 
-        def distances(rows: Tensor) -> Tensor:  # of questions with one relation, whose candidates are on one plane
+        def distances(
+            rows: Tensor,
+        ) -> Tensor:  # of questions with one relation, whose candidates are on one plane
             on_plane = share[rows[:1]] * _project(vectors, normal[rows[:1]])
             return torch.cdist(rest[rows], -on_plane, 1.0)
 
@@ -100,7 +113,9 @@ class MTransH(ScoringModel):
         everyone = torch.arange(self.n_relations, device=entities.device)
         for relation in torch.split(everyone, max(1, HELD // vectors[:, 0].numel())):
             total = torch.einsum("rj,bjd->brd", self.share(relation)[:, :n], vectors)
-            sums = _project(total, normalize(self.normal(relation), dim=1)) + self.relation(relation)
+            sums = _project(total, normalize(self.normal(relation), dim=1)) + self.relation(
+                relation
+            )
             parts.append(self._score(sums))
         return torch.cat(parts, dim=1)
 
@@ -135,7 +150,9 @@ class RAE(MTransH):
         super().__init__(n_entities, n_relations, arities, settings, generator)
         self.relatedness_weight, self.loss_weight = settings.relatedness, settings.relatedness_loss
         d, hidden = settings.entity_dim, settings.hidden
-        scale = 1 / (settings.initial_scale * sqrt(d))  # so that hidden numbers are of unit size at the start
+        scale = 1 / (
+            settings.initial_scale * sqrt(d)
+        )  # so that hidden numbers are of unit size at the start
         self.first = nn.Parameter(scale * torch.randn(hidden, d, generator=generator))
         self.second = nn.Parameter(scale * torch.randn(hidden, d, generator=generator))
         self.hidden_bias = nn.Parameter(torch.zeros(hidden))
@@ -163,15 +180,22 @@ class RAE(MTransH):
             parts = (self._logits(one, vectors) for vectors in tables)
         else:
             width = CACHED // len(self.output) if candidates.dim() == 1 else HELD // one.numel()
-            parts = (self._logits(one, self.entity(ids)) for ids in torch.split(candidates, max(1, width), -1))
+            parts = (
+                self._logits(one, self.entity(ids))
+                for ids in torch.split(candidates, max(1, width), -1)
+            )
         return torch.cat(list(parts), dim=2) + self.output_bias
 
-    def auxiliary_loss(self, relation: Tensor, entities: Tensor, negatives: Tensor) -> Tensor | None:
+    def auxiliary_loss(
+        self, relation: Tensor, entities: Tensor, negatives: Tensor
+    ) -> Tensor | None:
         """Entities of one fact are related, those of a fact and ``negatives`` ``(b, k)`` are not."""
         n = entities.shape[1]
         if n < 2 or not self.loss_weight:
             return None
-        logits = self.relatedness(entities, torch.cat([entities, negatives], dim=1))  # (b, n, n + k)
+        logits = self.relatedness(
+            entities, torch.cat([entities, negatives], dim=1)
+        )  # (b, n, n + k)
         others = ~torch.eye(n, dtype=torch.bool, device=entities.device)
         together, apart = logits[:, :, :n][:, others], logits[:, :, n:]
         return self.loss_weight * (softplus(-together).mean() + softplus(apart).mean())
@@ -204,10 +228,14 @@ class _Hidden(torch.autograd.Function):
         one, other, output = ctx.saved_tensors
         at_once = max(1, CACHED // other.numel())
         one_grads, other_grad, output_grad = [], torch.zeros_like(other), torch.zeros_like(output)
-        for part, flow in zip(torch.split(one.unsqueeze(2), at_once), torch.split(grad, at_once), strict=True):
+        for part, flow in zip(
+            torch.split(one.unsqueeze(2), at_once), torch.split(grad, at_once), strict=True
+        ):
             hidden = (part + other).relu_()  # (q, h, m)
             output_grad += (hidden @ flow.unsqueeze(2)).sum(dim=0).squeeze(1)
-            back = torch.ops.aten.threshold_backward(output.unsqueeze(1) * flow.unsqueeze(1), hidden, 0.0)
+            back = torch.ops.aten.threshold_backward(
+                output.unsqueeze(1) * flow.unsqueeze(1), hidden, 0.0
+            )
             other_grad += back.sum(dim=0)
             one_grads.append(back.sum(dim=2))
         return torch.cat(one_grads), other_grad, output_grad

@@ -46,14 +46,26 @@ class RAM(DotProductModel):
     ) -> None:
         super().__init__()
         self.n_entities, self.n_relations, self.arities = n_entities, n_relations, tuple(arities)
-        d, m, basis, scale = settings.entity_dim, settings.multiplicity, settings.latent, settings.initial_scale
+        d, m, basis, scale = (
+            settings.entity_dim,
+            settings.multiplicity,
+            settings.latent,
+            settings.initial_scale,
+        )
         self.multiplicity = m
         self.entity = embedding(n_entities, m * d, scale, generator, sparse=True)
-        self.relation = embedding(n_relations, max(self.arities) * basis, 1.0, generator)  # roles start apart
+        self.relation = embedding(
+            n_relations, max(self.arities) * basis, 1.0, generator
+        )  # roles start apart
         self.basis = nn.Parameter(scale * torch.randn(basis, d, generator=generator))
-        patterns = {str(n): nn.Parameter(torch.randn(basis, n * m, generator=generator)) for n in self.arities}
+        patterns = {
+            str(n): nn.Parameter(torch.randn(basis, n * m, generator=generator))
+            for n in self.arities
+        }
         self.patterns = nn.ParameterDict(patterns)
-        self.norms = norms_by_arity(self.arities, d, settings.model_copy(update={"entity_dim": m * d}))
+        self.norms = norms_by_arity(
+            self.arities, d, settings.model_copy(update={"entity_dim": m * d})
+        )
         for norms in self.norms.values():
             del norms.relation_query  # there is none
 
@@ -85,19 +97,32 @@ class RAM(DotProductModel):
         return [roles.flatten(1), *self.entity(entities).unbind(1)]
 
     def _queries(
-        self, relation: Tensor, vectors: Sequence[Tensor | None], positions: Sequence[int], norms: Norms
+        self,
+        relation: Tensor,
+        vectors: Sequence[Tensor | None],
+        positions: Sequence[int],
+        norms: Norms,
     ) -> list[Tensor]:
         """The queries ``(b, m d)`` of these positions, as :func:`cp_environments` reads vectors."""
         b, n, m = len(relation), len(vectors), self.multiplicity
         weights = self._weights(relation, n)
-        patterns = (weights @ self.role_patterns(n)).view(b, n, n, m).transpose(1, 2)  # (b, position, role, m)
+        patterns = (
+            (weights @ self.role_patterns(n)).view(b, n, n, m).transpose(1, 2)
+        )  # (b, position, role, m)
         roles = norms.relation(weights @ self.basis)  # (b, role, d)
         seen = [
-            None if vector is None else (patterns[:, j] @ vector.reshape(b, m, -1)).flatten(0, 1)  # (b role, d)
+            None
+            if vector is None
+            else (patterns[:, j] @ vector.reshape(b, m, -1)).flatten(0, 1)  # (b role, d)
             for j, vector in enumerate(vectors)
         ]
-        found = cp_environments([roles.flatten(0, 1), *seen], [position + 1 for position in positions])
-        return [(patterns[:, p].mT @ q.view(b, n, -1)).flatten(1) for p, q in zip(positions, found, strict=True)]
+        found = cp_environments(
+            [roles.flatten(0, 1), *seen], [position + 1 for position in positions]
+        )
+        return [
+            (patterns[:, p].mT @ q.view(b, n, -1)).flatten(1)
+            for p, q in zip(positions, found, strict=True)
+        ]
 
     def role_patterns(self, arity: int) -> Tensor:
         """The basis patterns ``(L, n m)``: positive numbers, 1 in sum for each position on average."""
@@ -105,7 +130,9 @@ class RAM(DotProductModel):
 
     def _weights(self, relation: Tensor, arity: int) -> Tensor:
         """What each role is mixed from, ``(b, n, L)``."""
-        return torch.softmax(self.relation(relation).view(len(relation), -1, len(self.basis))[:, :arity], dim=2)
+        return torch.softmax(
+            self.relation(relation).view(len(relation), -1, len(self.basis))[:, :arity], dim=2
+        )
 
     def _arity(self, entities: Tensor) -> tuple[int, Norms]:
         n = check_arity(self.arities, entities)

@@ -51,6 +51,11 @@ class Reciprocal(DotProductModel):
 
     def _all_turned(self, relation: Tensor, entities: Tensor) -> tuple[Tensor, Tensor]:
         """Each fact once for every position, ``(b n,)`` and ``(b n, n)``."""
-        turned = [self._turned(relation, entities, position) for position in range(entities.shape[1])]
-        relations, places = torch.stack([r for r, _ in turned], dim=1), torch.stack([e for _, e in turned], dim=1)
+        turned = [
+            self._turned(relation, entities, position) for position in range(entities.shape[1])
+        ]
+        relations, places = (
+            torch.stack([r for r, _ in turned], dim=1),
+            torch.stack([e for _, e in turned], dim=1),
+        )
         return relations.flatten(), places.flatten(0, 1)

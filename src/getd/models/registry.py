@@ -45,7 +45,10 @@ MODELS: dict[str, tuple[type[ScoringModel], type[ModelSettings]]] = {
     "conve": (ConvE, ConvESettings),
     "transe": (TransE, TransESettings),
 }
-FLOORS: dict[str, type[ScoringModel]] = {"frequency": Frequency, "lookup": Lookup}  # counted from facts, never trained
+FLOORS: dict[str, type[ScoringModel]] = {
+    "frequency": Frequency,
+    "lookup": Lookup,
+}  # counted from facts, never trained
 
 
 def model_settings(name: str, values: Mapping[str, Any]) -> ModelSettings:
@@ -53,7 +56,9 @@ def model_settings(name: str, values: Mapping[str, Any]) -> ModelSettings:
     if not isinstance(name, str):
         raise ConfigError(f"expected the name of a model, found {name!r}")
     if name not in MODELS:
-        raise ConfigError(f"no model {name!r}{nearest(name, list(MODELS))} (there are {', '.join(MODELS)})")
+        raise ConfigError(
+            f"no model {name!r}{nearest(name, list(MODELS))} (there are {', '.join(MODELS)})"
+        )
     return build(MODELS[name][1], values, "model")
 
 
@@ -76,14 +81,20 @@ def make_model(
     if MODELS[name][0].binary_only and set(arities) != {2}:
         found = ", ".join(map(str, sorted(set(arities) - {2})))
         others = ", ".join(other for other, (model, _) in MODELS.items() if not model.binary_only)
-        raise ConfigError(f"{name} is for facts of two entities, found arity {found}; for any arity: {others}")
+        raise ConfigError(
+            f"{name} is for facts of two entities, found arity {found}; for any arity: {others}"
+        )
     if not getattr(settings, "reciprocal", False):
         model: ScoringModel = make(n_entities, n_relations, arities, settings, generator)
         return model
-    return Reciprocal(make(n_entities, n_relations * max(arities), arities, settings, generator), n_relations)
+    return Reciprocal(
+        make(n_entities, n_relations * max(arities), arities, settings, generator), n_relations
+    )
 
 
-def count_parameters(n_entities: int, n_relations: int, arities: Sequence[int]) -> dict[str, int | None]:
+def count_parameters(
+    n_entities: int, n_relations: int, arities: Sequence[int]
+) -> dict[str, int | None]:
     """How many numbers each model learns with its default settings; ``None``: it does not serve these arities."""
     counts: dict[str, int | None] = {}
     for name in MODELS:

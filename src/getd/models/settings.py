@@ -23,8 +23,12 @@ class TensorModelSettings(ModelSettings):
     """Settings of ``[model]`` for models that multiply embeddings."""
 
     entity_dim: PositiveInt = 25
-    norm: NormKind = "batch"  # of relations, given entities and queries; none: the bare multilinear form
-    norms_by_position: bool | None = None  # one for each; None: if batches open one position; not with reciprocal
+    norm: NormKind = (
+        "batch"  # of relations, given entities and queries; none: the bare multilinear form
+    )
+    norms_by_position: bool | None = (
+        None  # one for each; None: if batches open one position; not with reciprocal
+    )
     entity_dropout: Dropout = 0.0  # on the given entities
     relation_dropout: Dropout = 0.0
     query_dropout: Dropout = 0.0
@@ -39,4 +43,7 @@ class TensorModelSettings(ModelSettings):
         kept = {key: value for key, value in values.items() if key != "batch_norm"}
         if cls.model_fields["norms_by_position"].default is None:
             kept.setdefault("norms_by_position", False)
-        return {**kept, "norm": {True: "batch", False: "none"}.get(values["batch_norm"], "batch_norm")}
+        return {
+            **kept,
+            "norm": {True: "batch", False: "none"}.get(values["batch_norm"], "batch_norm"),
+        }

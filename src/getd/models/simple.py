@@ -32,10 +32,18 @@ class SimplE(MultilinearModel):
     parameters_formula = "|E|d + |R|d"
 
     def environments(
-        self, arity: int, relation: Tensor | None, vectors: Sequence[Tensor | None], places: Sequence[int]
+        self,
+        arity: int,
+        relation: Tensor | None,
+        vectors: Sequence[Tensor | None],
+        places: Sequence[int],
     ) -> list[Tensor]:
         d = self.entity.embedding_dim
         shifts = [0, *(j * d // arity for j in range(arity))]  # by place; the relation stays
-        shifted = [None if v is None else v.roll(-s, dims=1) for v, s in zip(vectors, shifts, strict=True)]
+        shifted = [
+            None if v is None else v.roll(-s, dims=1) for v, s in zip(vectors, shifts, strict=True)
+        ]
         found = cp_environments(shifted, places)
-        return [query.roll(shifts[place], dims=1) for query, place in zip(found, places, strict=True)]
+        return [
+            query.roll(shifts[place], dims=1) for query, place in zip(found, places, strict=True)
+        ]

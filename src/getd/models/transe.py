@@ -55,11 +55,15 @@ class TransE(ScoringModel):
     ) -> Tensor:
         check_arity(self.arities, entities)
         moved, given = self.relation(relation), self._vectors(entities[:, 1 - position])
-        goal = given + moved if position else given - moved  # where the missing entity should be, (b, d)
+        goal = (
+            given + moved if position else given - moved
+        )  # where the missing entity should be, (b, d)
         if candidates is None or candidates.dim() == 1:
             return -_distances(goal, self._vectors(candidates), self.p)
         at_once = max(1, HELD // goal.numel())
-        return -torch.cat([self._own(goal, part) for part in torch.split(candidates, at_once, 1)], dim=1)
+        return -torch.cat(
+            [self._own(goal, part) for part in torch.split(candidates, at_once, 1)], dim=1
+        )
 
     def score_positions(
         self, relation: Tensor, entities: Tensor, own: Tensor, shared: Tensor | None = None
@@ -67,8 +71,12 @@ class TransE(ScoringModel):
         if shared is not None:
             return super().score_positions(relation, entities, own, shared)
         check_arity(self.arities, entities)
-        looked_up = self._vectors(torch.cat([entities.unsqueeze(2), own], dim=2))  # at once: one gradient of the table
-        given, candidates = torch.split(looked_up, [1, own.shape[2]], dim=2)  # (b, 2, 1, d), (b, 2, k, d)
+        looked_up = self._vectors(
+            torch.cat([entities.unsqueeze(2), own], dim=2)
+        )  # at once: one gradient of the table
+        given, candidates = torch.split(
+            looked_up, [1, own.shape[2]], dim=2
+        )  # (b, 2, 1, d), (b, 2, k, d)
         moved = self.relation(relation).unsqueeze(1)
         goals = torch.stack([given[:, 1] - moved, given[:, 0] + moved], dim=1)
         return -lengths(candidates - goals, self.p), None

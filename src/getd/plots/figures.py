@@ -41,8 +41,13 @@ def draw(row: Row, results: Results, into: Path) -> list[Path]:
     for form in ("svg", "png"):
         path = into / "figures" / f"{picture_name(row)}.{form}"
         path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_path(path) as temporary, matplotlib.rc_context({"svg.hashsalt": "getd"}):  # the same file each time
-            figure.savefig(temporary, format=form, dpi=150, metadata={"Date": None} if form == "svg" else None)
+        with (
+            atomic_path(path) as temporary,
+            matplotlib.rc_context({"svg.hashsalt": "getd"}),
+        ):  # the same file each time
+            figure.savefig(
+                temporary, format=form, dpi=150, metadata={"Date": None} if form == "svg" else None
+            )
         written.append(path)
     return written
 
@@ -66,7 +71,13 @@ def _points(row: Row, mine: Results, results: Results) -> Figure:
             _line(axes[1], counts[label], label, style)
     level = [result["metrics"]["mrr"] for result in results if result["row"] == row.told.reference]
     if level:
-        axes[0].axhline(mean(level), color="gray", linestyle="--", linewidth=1, label=row.told.reference.split("/")[1])
+        axes[0].axhline(
+            mean(level),
+            color="gray",
+            linestyle="--",
+            linewidth=1,
+            label=row.told.reference.split("/")[1],
+        )
     for axis, name in zip(axes, ("test MRR", "parameters"), strict=False):
         axis.set_xlabel(row.told.x)
         axis.set_ylabel(name)
@@ -86,7 +97,9 @@ def _curves(row: Row, mine: Results) -> Figure:
             curves, plain = result["curves"], {key: style[key] for key in ("color", "linestyle")}
             left.plot(curves["epoch"], curves["test_mrr"], label=label, **plain)
             right.plot(curves["epoch"], curves["test_loss"], label=f"{label}, test", **plain)
-            right.plot(curves["epoch"], curves["train_loss"], label=f"{label}, train", alpha=0.4, **plain)
+            right.plot(
+                curves["epoch"], curves["train_loss"], label=f"{label}, train", alpha=0.4, **plain
+            )
     for axis, name in ((left, "test MRR"), (right, "loss")):
         axis.set_xlabel("epoch")
         axis.set_ylabel(name)
@@ -98,7 +111,10 @@ def _study(result: Mapping[str, Any]) -> Figure:
     """Trials in their order on the left, what each setting matters on the right."""
     figure = Figure(figsize=(10, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2)
-    history(left, [trial for trial in trials_of(result) if trial.state in MARKS and trial.mrr is not None])
+    history(
+        left,
+        [trial for trial in trials_of(result) if trial.state in MARKS and trial.mrr is not None],
+    )
     bars(right, result["importances"])
     return figure
 

@@ -21,17 +21,30 @@ def draw(folder: RunFolder) -> Path | None:
         return None
     figure = Figure(figsize=(7, 3.5), layout="constrained")
     axis = figure.subplots()
-    axis.plot([line["epoch"] for line in history], [line["loss"] for line in history], color="tab:blue", label="loss")
+    axis.plot(
+        [line["epoch"] for line in history],
+        [line["loss"] for line in history],
+        color="tab:blue",
+        label="loss",
+    )
     held_out = [(line["epoch"], line["valid_loss"]) for line in history if "valid_loss" in line]
     if held_out:
-        axis.plot(*zip(*held_out, strict=True), color="tab:blue", linestyle="--", label="loss on validation")
+        axis.plot(
+            *zip(*held_out, strict=True),
+            color="tab:blue",
+            linestyle="--",
+            label="loss on validation",
+        )
         axis.legend()
     axis.set_xlabel("epoch")
     axis.set_ylabel("training loss", color="tab:blue")
     measured = [line for line in history if "valid_mrr" in line]
     if measured:
         right = axis.twinx()
-        epochs, values = [line["epoch"] for line in measured], [line["valid_mrr"] for line in measured]
+        epochs, values = (
+            [line["epoch"] for line in measured],
+            [line["valid_mrr"] for line in measured],
+        )
         right.plot(epochs, values, color="tab:orange")
         best = max(measured, key=lambda line: line["valid_mrr"])
         right.plot([best["epoch"]], [best["valid_mrr"]], "o", color="tab:orange")

@@ -22,7 +22,9 @@ def history(axis: Axes, trials: Sequence[Trial]) -> None:
     axis.set(xlabel="trial", ylabel="validation MRR")
     for state, mark in MARKS.items():
         some = [trial for trial in trials if trial.state == state]
-        axis.scatter([t.number for t in some], _mrrs(some), marker=mark, color="black", s=20, label=state)
+        axis.scatter(
+            [t.number for t in some], _mrrs(some), marker=mark, color="black", s=20, label=state
+        )
     best, line = 0.0, []
     for trial in trials:
         best = max(best, trial.mrr or 0.0) if trial.state == "complete" else best
@@ -46,7 +48,9 @@ def curves(axis: Axes, trials: Sequence[Trial], best: Trial | None) -> None:
     for trial in trials:
         is_best = best is not None and trial.number == best.number
         style: dict[str, Any] = (
-            {"color": "tab:orange", "linewidth": 2.5, "zorder": 3} if is_best else {"color": "gray", "linewidth": 0.7}
+            {"color": "tab:orange", "linewidth": 2.5, "zorder": 3}
+            if is_best
+            else {"color": "gray", "linewidth": 0.7}
         )
         axis.plot(list(trial.curve), list(trial.curve.values()), **style)
 
@@ -60,7 +64,13 @@ def slices(trials: Sequence[Trial], space: Space) -> Figure:
     for (name, dimension), axis in zip(space.items(), axes, strict=False):
         for state, mark in MARKS.items():
             some = [trial for trial in trials if trial.state == state and name in trial.values]
-            axis.scatter([_place(t.values[name]) for t in some], _mrrs(some), marker=mark, color="black", s=14)
+            axis.scatter(
+                [_place(t.values[name]) for t in some],
+                _mrrs(some),
+                marker=mark,
+                color="black",
+                s=14,
+            )
         if isinstance(dimension, Range) and dimension.log:
             axis.set_xscale("log")
         axis.set_xlabel(name)

@@ -31,8 +31,12 @@ class Answer:
 
     names: tuple[str, ...]  # an entity for each open position, in order; or a relation's label
     score: float  # raw; of several open positions: the plausibility of the whole fact
-    probability: float | None  # among all candidates that are ranked, which have 1 together; None: several are open
-    confidence: float | None  # the chance that the fact is true; None where the run was not calibrated
+    probability: (
+        float | None
+    )  # among all candidates that are ranked, which have 1 together; None: several are open
+    confidence: (
+        float | None
+    )  # the chance that the fact is true; None where the run was not calibrated
     known: bool  # whether the data has this fact already
 
     @property
@@ -52,7 +56,11 @@ class Answerer:
     roles: SlotFit
 
     def answer(
-        self, questions: Sequence[Question], top: int, include_known: bool = False, confidence: bool = True
+        self,
+        questions: Sequence[Question],
+        top: int,
+        include_known: bool = False,
+        confidence: bool = True,
     ) -> list[list[Answer]]:
         """The best answers of each question with one open slot."""
         found: list[list[Answer]] = [[] for _ in questions]
@@ -61,7 +69,9 @@ class Answerer:
             groups.setdefault((question.fact.arity, question.position), []).append(number)
         with scoring(self.model):
             for (_, position), numbers in groups.items():
-                rows = max(1, ROOM // (self.kb.n_relations if position is None else self.kb.n_entities))
+                rows = max(
+                    1, ROOM // (self.kb.n_relations if position is None else self.kb.n_entities)
+                )
                 for start in range(0, len(numbers), rows):
                     check_deadline()
                     some = numbers[start : start + rows]
@@ -86,7 +96,9 @@ class Answerer:
         chances: Sequence[float | None] = [None] * len(rows)
         if confidence and position is not None:
             made = _filled(facts.take(rows.numpy()), [position], columns.numpy()[:, None])
-            chances = self.confidence(made, None if include_known else (position, log_probability.numpy()))
+            chances = self.confidence(
+                made, None if include_known else (position, log_probability.numpy())
+            )
         raw, marks = scores[rows, columns].tolist(), is_known[rows, columns].tolist()
         labels = names.decode(columns.numpy())
         for row, label, score, share, chance, mark in zip(
@@ -101,7 +113,9 @@ class Answerer:
             check_finite(scores)
             return ranked
 
-    def _scores(self, facts: Facts, position: int | None, include_known: bool) -> tuple[Tensor, Tensor, Tensor]:
+    def _scores(
+        self, facts: Facts, position: int | None, include_known: bool
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Raw scores, scores with minus infinity for what is not ranked, and what is known."""
         relation, entities = torch.tensor(facts.relation), torch.tensor(facts.entities)
         if position is None:
@@ -112,13 +126,17 @@ class Answerer:
         known = self.known.lookup(facts.relation, facts.entities, position)
         is_known[torch.tensor(known.rows), torch.tensor(known.values)] = True
         if position is None:  # a relation of another arity cannot hold here
-            fits = torch.tensor([signature.arity == facts.arity for signature in self.kb.signatures])
+            fits = torch.tensor(
+                [signature.arity == facts.arity for signature in self.kb.signatures]
+            )
             ranked[:, ~fits] = -torch.inf
         if not include_known:
             ranked.masked_fill_(is_known, -torch.inf)
         return scores, ranked, is_known
 
-    def confidence(self, facts: Facts, asked: tuple[int, Floats] | None = None) -> Sequence[float | None]:
+    def confidence(
+        self, facts: Facts, asked: tuple[int, Floats] | None = None
+    ) -> Sequence[float | None]:
         """The chance that each fact is true; ``None`` where the run was not calibrated for their arity.
 
         ``asked``: a position of which the log-probabilities are known already.
@@ -138,7 +156,10 @@ class Answerer:
 
     def plausibility(self, facts: Facts, asked: tuple[int, Floats] | None = None) -> Floats:
         """The mean log-probability of the entities of each fact."""
-        temperature, but = self.calibration.temperature_of(facts.arity), None if asked is None else asked[0]
+        temperature, but = (
+            self.calibration.temperature_of(facts.arity),
+            None if asked is None else asked[0],
+        )
         found = log_probabilities(self.model, facts, self.known, temperature, but)
         if asked is not None:
             found[:, asked[0]] = asked[1]
@@ -153,7 +174,9 @@ class Evidence:
     plausibility: Floats  # mean log-probability of the entities, each in its place
     fit: Floats  # role fit of the entity that fits worst
     known: Bools  # whether the data has the fact
-    confidence: Sequence[float | None]  # the chance that it is true; None where the run was not calibrated
+    confidence: Sequence[
+        float | None
+    ]  # the chance that it is true; None where the run was not calibrated
     total: Floats  # what confidence rises with
 
 
@@ -168,7 +191,9 @@ def best_columns(scores: Tensor, top: int) -> tuple[Tensor, Tensor]:
     if top < 1 or not len(scores):
         return torch.zeros(0, dtype=torch.int64), torch.zeros(0, dtype=torch.int64)
     least = torch.topk(scores, min(top, scores.shape[1]), dim=1).values[:, -1:]
-    rows, columns = torch.nonzero((scores >= least) & (scores > -torch.inf), as_tuple=True)  # few, but for ties
+    rows, columns = torch.nonzero(
+        (scores >= least) & (scores > -torch.inf), as_tuple=True
+    )  # few, but for ties
     order = torch.argsort(scores[rows, columns], descending=True, stable=True)
     order = order[torch.argsort(rows[order], stable=True)]
     rows, columns = rows[order], columns[order]
@@ -178,7 +203,9 @@ def best_columns(scores: Tensor, top: int) -> tuple[Tensor, Tensor]:
 
 
 def _stack(facts: Sequence[Facts]) -> Facts:
-    return Facts(np.concatenate([f.relation for f in facts]), np.concatenate([f.entities for f in facts]))
+    return Facts(
+        np.concatenate([f.relation for f in facts]), np.concatenate([f.entities for f in facts])
+    )
 
 
 def _filled(facts: Facts, positions: Sequence[int], values: Ids) -> Facts:

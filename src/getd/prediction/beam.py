@@ -27,7 +27,11 @@ RATED = 2**28  # scores for the fillings of training facts, of which the best ar
 
 
 def answer_jointly(
-    answerer: Answerer, question: Question, top: int, include_known: bool = False, all_below: int = ALL
+    answerer: Answerer,
+    question: Question,
+    top: int,
+    include_known: bool = False,
+    all_below: int = ALL,
 ) -> list[Answer]:
     """The best answers of a question with several open positions."""
     kb, fact, holes = answerer.kb, question.fact, question.open
@@ -45,7 +49,9 @@ def answer_jointly(
     numbers = zip(found.plausibility.tolist(), found.confidence, found.known.tolist(), strict=True)
     return [
         Answer(each, plausibility, None, chance, known)
-        for each, (plausibility, chance, known) in zip(zip(*names, strict=True), numbers, strict=True)
+        for each, (plausibility, chance, known) in zip(
+            zip(*names, strict=True), numbers, strict=True
+        )
     ]
 
 
@@ -57,7 +63,9 @@ class _Beam:
     value: Floats  # (n, 2)
 
     def joined(self, fillings: Ids, value: Floats) -> _Beam:
-        return _ranked(np.concatenate([self.fillings, fillings]), np.concatenate([self.value, value]))
+        return _ranked(
+            np.concatenate([self.fillings, fillings]), np.concatenate([self.value, value])
+        )
 
 
 def _ranked(fillings: Ids, value: Floats) -> _Beam:
@@ -78,8 +86,13 @@ def _search(answerer: Answerer, question: Question, width: int) -> _Beam:
     tried = {tuple(row) for row in start.tolist()}
     for _ in range(ROUNDS):
         best = beam.fillings[:width]
-        new = np.concatenate([_neighbours(answerer, question, best, place) for place in range(len(question.open))])
-        new = np.array([row for row in np.unique(new, axis=0).tolist() if tuple(row) not in tried], dtype=np.int64)
+        new = np.concatenate(
+            [_neighbours(answerer, question, best, place) for place in range(len(question.open))]
+        )
+        new = np.array(
+            [row for row in np.unique(new, axis=0).tolist() if tuple(row) not in tried],
+            dtype=np.int64,
+        )
         if not len(new):
             break
         tried.update(map(tuple, new.tolist()))
@@ -93,18 +106,28 @@ def _seeds(answerer: Answerer, question: Question, width: int) -> Ids:
     """What stands at the open positions of training facts: the best of those that share most with the question."""
     fact, holes = question.fact, list(question.open)
     facts = answerer.kb.split("train").get(fact.arity)
-    here = facts.take(facts.relation == fact.relation[0]) if facts is not None else fact.take(slice(0, 0))
+    here = (
+        facts.take(facts.relation == fact.relation[0])
+        if facts is not None
+        else fact.take(slice(0, 0))
+    )
     if not len(here):
         return np.zeros((1, len(holes)), dtype=np.int64)
     given = [position for position in range(fact.arity) if position not in holes]
     shared = (here.entities[:, given] == fact.entities[0, given]).sum(axis=1)
-    distinct, first, counts = np.unique(here.entities[:, holes], axis=0, return_index=True, return_counts=True)
+    distinct, first, counts = np.unique(
+        here.entities[:, holes], axis=0, return_index=True, return_counts=True
+    )
     most = np.zeros(len(distinct), dtype=np.int64)
     _, number = np.unique(here.entities[:, holes], axis=0, return_inverse=True)
     np.maximum.at(most, number.reshape(-1), shared)
     rated = max(width, RATED // (answerer.kb.n_entities * fact.arity))
     found: Ids = distinct[np.lexsort([first, -counts, -most])[:rated]]
-    return found if len(found) <= width else _ranked(found, _value(answerer, question, found)).fillings[:width]
+    return (
+        found
+        if len(found) <= width
+        else _ranked(found, _value(answerer, question, found)).fillings[:width]
+    )
 
 
 def _neighbours(answerer: Answerer, question: Question, fillings: Ids, place: int) -> Ids:

@@ -45,7 +45,9 @@ class _Best:
     plausibility: list[float]
     confidence: list[float]
 
-    def add(self, facts: Facts, plausibility: list[float], confidence: list[float], top: int) -> None:
+    def add(
+        self, facts: Facts, plausibility: list[float], confidence: list[float], top: int
+    ) -> None:
         found: dict[tuple[int, ...], tuple[float, float]] = {}
         for fact, *numbers in zip(
             [*self.entities.tolist(), *facts.entities.tolist()],
@@ -55,7 +57,9 @@ class _Best:
         ):
             found[tuple(fact)] = (numbers[0], numbers[1])
         kept = sorted(found.items(), key=lambda item: (-item[1][1], -item[1][0], item[0]))[:top]
-        self.entities = np.array([fact for fact, _ in kept], dtype=np.int64).reshape(-1, self.entities.shape[1])
+        self.entities = np.array([fact for fact, _ in kept], dtype=np.int64).reshape(
+            -1, self.entities.shape[1]
+        )
         self.plausibility = [numbers[0] for _, numbers in kept]
         self.confidence = [numbers[1] for _, numbers in kept]
 
@@ -112,7 +116,9 @@ def _questions(answerer: Answerer, relation: int, arity: int) -> list[Facts]:
     return found
 
 
-def _ask(answerer: Answerer, facts: Facts, position: int, asked: CompletionRequest, best: _Best) -> None:
+def _ask(
+    answerer: Answerer, facts: Facts, position: int, asked: CompletionRequest, best: _Best
+) -> None:
     ranked = answerer.ranked_scores(facts, position)
     rows, columns = best_columns(ranked, TRIED)
     entities = facts.entities[rows.numpy()].copy()
@@ -122,7 +128,9 @@ def _ask(answerer: Answerer, facts: Facts, position: int, asked: CompletionReque
     found = answerer.evidence(made)
     confidence = np.array(found.confidence, dtype=float)
     kept = confidence >= asked.min_confidence
-    best.add(made.take(kept), found.plausibility[kept].tolist(), confidence[kept].tolist(), asked.top)
+    best.add(
+        made.take(kept), found.plausibility[kept].tolist(), confidence[kept].tolist(), asked.top
+    )
 
 
 def _resume(partial: Path, asked: CompletionRequest, arity: int) -> tuple[int, _Best]:
@@ -132,12 +140,17 @@ def _resume(partial: Path, asked: CompletionRequest, arity: int) -> tuple[int, _
     try:
         kept = json.loads(partial.read_text(encoding="utf-8"))
         entities = np.array(kept["entities"], dtype=np.int64).reshape(-1, arity)
-        found = int(kept["done"]), _Best(entities, list(kept["plausibility"]), list(kept["confidence"]))
+        found = (
+            int(kept["done"]),
+            _Best(entities, list(kept["plausibility"]), list(kept["confidence"])),
+        )
         same = kept["asked"] == asked.as_dict()
     except (KeyError, TypeError, ValueError):
         raise RunError(f"{partial} is broken; remove it to begin anew") from None
     if not same:
-        raise RunError(f"{partial} was begun with another run or other settings; remove it or choose another name")
+        raise RunError(
+            f"{partial} was begun with another run or other settings; remove it or choose another name"
+        )
     return found
 
 
@@ -161,14 +174,26 @@ def _write(answerer: Answerer, asked: CompletionRequest, best: _Best, out: Path)
             pl.DataFrame({**text, **numbers}).write_parquet(temporary)
         elif out.suffix == ".jsonl":
             with temporary.open("w", encoding="utf-8") as file:
-                for *entities, confidence, plausibility in zip(*names, *numbers.values(), strict=True):
+                for *entities, confidence, plausibility in zip(
+                    *names, *numbers.values(), strict=True
+                ):
                     record = {"relation": label, "entities": entities}
                     record |= {"confidence": confidence, "plausibility": plausibility}
                     file.write(json.dumps(record, ensure_ascii=False) + "\n")
         else:
-            told = [*text.values(), *([f"{value:.6f}" for value in values] for values in numbers.values())]
-            frame = pl.DataFrame({str(place): pl.Series(column, dtype=pl.String) for place, column in enumerate(told)})
-            line = pl.concat_str([escape_expr(pl.col(name)) for name in frame.columns], separator="\t")
+            told = [
+                *text.values(),
+                *([f"{value:.6f}" for value in values] for values in numbers.values()),
+            ]
+            frame = pl.DataFrame(
+                {
+                    str(place): pl.Series(column, dtype=pl.String)
+                    for place, column in enumerate(told)
+                }
+            )
+            line = pl.concat_str(
+                [escape_expr(pl.col(name)) for name in frame.columns], separator="\t"
+            )
             write_lines(temporary, frame.select(line).to_series())
 
 

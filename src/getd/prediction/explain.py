@@ -70,7 +70,11 @@ class Explainer:
                 pulls = weight * self._pulls(facts.take(rows), gradient)
                 total += float(pulls.clip(min=0).sum())
                 best = np.argsort(-pulls, kind="stable")[:top]
-                found += [(float(pulls[place]), arity, int(rows[place])) for place in best if pulls[place] > 0]
+                found += [
+                    (float(pulls[place]), arity, int(rows[place]))
+                    for place in best
+                    if pulls[place] > 0
+                ]
         strongest = sorted(found, key=lambda item: -item[0])[:top]
         reasons = [
             Reason(self._kb.decode(self._train[arity].take(slice(row, row + 1)))[0], pull / total)
@@ -90,7 +94,12 @@ class Explainer:
             for name, grad in zip(names, found, strict=True)
             if grad is not None
         }
-        length = torch.stack([grad.square().sum() for grad in dense.values()]).sum().sqrt().clamp_min(1e-30)
+        length = (
+            torch.stack([grad.square().sum() for grad in dense.values()])
+            .sum()
+            .sqrt()
+            .clamp_min(1e-30)
+        )
         return {name: grad / length for name, grad in dense.items()}
 
     def _sharing(self, facts: Facts, fact: Facts) -> tuple[Ids, Floats]:
@@ -98,7 +107,9 @@ class Explainer:
         shared = np.isin(facts.entities, np.unique(fact.entities))
         weight = np.where(shared, 1 / self._degree.clip(min=1)[facts.entities], 0.0).sum(axis=1)
         if facts.arity == fact.arity:
-            same = (facts.relation == fact.relation[0]) & (facts.entities == fact.entities[0]).all(axis=1)
+            same = (facts.relation == fact.relation[0]) & (facts.entities == fact.entities[0]).all(
+                axis=1
+            )
             weight[same] = 0.0
         rows = np.flatnonzero(weight)
         if len(rows) > MOST_FACTS:
@@ -118,9 +129,13 @@ class Explainer:
     def _scores(self, relation: Tensor, entities: Tensor) -> Tensor:
         """The log-probabilities of facts, all positions together."""
         at_once, found = max(1, ROOM // self._kb.n_entities), []
-        for some in zip(torch.split(relation, at_once), torch.split(entities, at_once), strict=True):
+        for some in zip(
+            torch.split(relation, at_once), torch.split(entities, at_once), strict=True
+        ):
             check_deadline()
-            parts = [self._log_probability(*some, position) for position in range(entities.shape[1])]
+            parts = [
+                self._log_probability(*some, position) for position in range(entities.shape[1])
+            ]
             found.append(torch.stack(parts).sum(dim=0))
         return torch.cat(found)
 
@@ -148,4 +163,6 @@ class Explainer:
             table = self._model.candidates(position)
             alike = torch.nn.functional.cosine_similarity(table, table[entity : entity + 1])
             alike[entity] = -torch.inf
-            return tuple(self._kb.entities.decode(alike.topk(min(top, len(alike) - 1)).indices.numpy()))
+            return tuple(
+                self._kb.entities.decode(alike.topk(min(top, len(alike) - 1)).indices.numpy())
+            )

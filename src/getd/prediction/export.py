@@ -60,7 +60,11 @@ def _is_export(out: Path) -> bool:
 
 def vectors(run: Run) -> dict[str, tuple[list[str], Tensor]]:
     """The tables of a model, of entities, relations and roles: the names of their rows and the vectors."""
-    tables = {place: part for place, part in run.bare_model.named_modules() if isinstance(part, nn.Embedding)}
+    tables = {
+        place: part
+        for place, part in run.bare_model.named_modules()
+        if isinstance(part, nn.Embedding)
+    }
     return {
         place.removeprefix("inner.").replace(".", "-"): (_names(run, table), table.weight.detach())
         for place, table in tables.items()
@@ -81,14 +85,19 @@ def _names(run: Run, table: nn.Embedding) -> list[str]:
         return names
     if table.num_embeddings == kb.n_relations:
         return list(kb.relations)
-    positions = range(table.num_embeddings // kb.n_relations)  # reciprocal: relations of its own for each
+    positions = range(
+        table.num_embeddings // kb.n_relations
+    )  # reciprocal: relations of its own for each
     return [f"{label} at {position}" for position in positions for label in kb.relations]
 
 
 def _tables(run: Run, out: Path, form: Form) -> None:
     for name, (labels, table) in vectors(run).items():
         if form == "parquet":
-            columns = {"name": labels, "vector": pl.Series(table.numpy(), dtype=pl.Array(pl.Float32, table.shape[1]))}
+            columns = {
+                "name": labels,
+                "vector": pl.Series(table.numpy(), dtype=pl.Array(pl.Float32, table.shape[1])),
+            }
             pl.DataFrame(columns).write_parquet(out / f"{name}.parquet")
         else:
             if 4 * len(labels) * max(map(len, labels), default=0) > WIDEST:
@@ -139,24 +148,33 @@ def _onnx(run: Run, out: Path, progress: Callable[[int, int], None]) -> None:
             except torch.onnx.OnnxExporterError:
                 name = run.folder.read_config()["model"]["name"]
                 told = "its scores are not one graph, whatever the questions"
-                raise RunError(f"{name} cannot be exported to ONNX: {told}; its vectors can: --to parquet") from None
+                raise RunError(
+                    f"{name} cannot be exported to ONNX: {told}; its vectors can: --to parquet"
+                ) from None
             assert program is not None
             program.save(str(path))
             session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
             for number in (len(relation), 1):
-                given: dict[str, Any] = {"relation": relation[:number].numpy(), "entities": entities[:number].numpy()}
+                given: dict[str, Any] = {
+                    "relation": relation[:number].numpy(),
+                    "entities": entities[:number].numpy(),
+                }
                 (found,) = session.run(["scores"], given)
                 wanted = graph(relation[:number], entities[:number]).numpy()
                 far = float(np.abs(found - wanted).max() / max(1.0, float(np.abs(wanted).max())))
                 if not far <= CLOSE:
-                    raise RunError(f"{path.name}: the scores of the graph are {far:.1e} from those of the model")
+                    raise RunError(
+                        f"{path.name}: the scores of the graph are {far:.1e} from those of the model"
+                    )
         progress(done + 1, len(places))
     about = {"entities": list(run.kb.entities), "relations": list(run.kb.relations)}
     (out / "names.json").write_text(json.dumps(about, ensure_ascii=False), encoding="utf-8")
 
 
 def _some_questions(run: Run, arity: int) -> tuple[Tensor, Tensor]:
-    facts = next(blocks[arity] for blocks in run.kb.splits.values() if arity in blocks and len(blocks[arity]))
+    facts = next(
+        blocks[arity] for blocks in run.kb.splits.values() if arity in blocks and len(blocks[arity])
+    )
     rows = np.resize(np.arange(min(len(facts), 5)), 5)
     some = facts.take(rows)
     return torch.tensor(some.relation), torch.tensor(some.entities)

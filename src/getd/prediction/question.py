@@ -12,7 +12,9 @@ from getd.errors import FactError, UnknownName, nearest
 from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase
 
-Names = Sequence[str] | Mapping[str, str | Sequence[str]]  # in order; by role, several where a role stands so often
+Names = (
+    Sequence[str] | Mapping[str, str | Sequence[str]]
+)  # in order; by role, several where a role stands so often
 OPEN = "?"
 MOST_OPEN = 3
 
@@ -43,17 +45,24 @@ def parse_question(kb: KnowledgeBase, relation: str, entities: Names) -> Questio
         number, names = 0, list(entities)
         if len(names) not in kb.arities:
             arities = " or ".join(map(str, kb.arities))
-            raise FactError(f"expected {arities} entities, as relations have here, found {len(names)}")
+            raise FactError(
+                f"expected {arities} entities, as relations have here, found {len(names)}"
+            )
     else:
         number, names = parse_names(kb, relation, entities)
     asked = (relation, *names)
-    text, holes = " ".join(asked), tuple(position for position, name in enumerate(names) if name == OPEN)
+    text, holes = (
+        " ".join(asked),
+        tuple(position for position, name in enumerate(names) if name == OPEN),
+    )
     if OPEN not in asked:
         raise FactError(f"expected a '?' in a question, found none in {text}")
     if relation == OPEN and holes:
         raise FactError(f"expected '?' for the relation or for entities, found both in {text}")
     if len(holes) > MOST_OPEN:
-        raise FactError(f"expected {MOST_OPEN} '?' at most in a question, found {len(holes)} in {text}")
+        raise FactError(
+            f"expected {MOST_OPEN} '?' at most in a question, found {len(holes)} in {text}"
+        )
     return Question(_fact(kb, number, names), holes, asked)
 
 
@@ -80,7 +89,9 @@ def _fact(kb: KnowledgeBase, number: int, names: Sequence[str], may_be_open: boo
 def fill_question(kb: KnowledgeBase, question: Question, names: Sequence[str]) -> Facts:
     """The fact that these names make of a question: an entity for each open position, or a relation's label."""
     if len(names) != max(len(question.open), 1):
-        raise FactError(f"expected {max(len(question.open), 1)} names for what is open, found {len(names)}")
+        raise FactError(
+            f"expected {max(len(question.open), 1)} names for what is open, found {len(names)}"
+        )
     if not question.open:
         return Facts(kb.relations.ids(names), question.fact.entities)
     entities = question.fact.entities.copy()
@@ -116,15 +127,29 @@ def _relation(kb: KnowledgeBase, name: str, arity: int) -> int:
         found = [kb.relations.id(name)]
     if found:
         arities = sorted({kb.signatures[number].arity for number in found})
-        raise FactError(f"relation {name!r} has {' or '.join(map(str, arities))} entities, found {arity}")
-    raise UnknownName(f"unknown relation {name!r}", lambda: nearest(name, sorted(kb.relations_named)))
+        raise FactError(
+            f"relation {name!r} has {' or '.join(map(str, arities))} entities, found {arity}"
+        )
+    raise UnknownName(
+        f"unknown relation {name!r}", lambda: nearest(name, sorted(kb.relations_named))
+    )
 
 
-def _by_role(kb: KnowledgeBase, relation: str, entities: Mapping[str, str | Sequence[str]]) -> tuple[int, list[str]]:
-    named = [kb.relations.id(relation)] if relation in kb.relations else kb.relations_named.get(relation, [])
+def _by_role(
+    kb: KnowledgeBase, relation: str, entities: Mapping[str, str | Sequence[str]]
+) -> tuple[int, list[str]]:
+    named = (
+        [kb.relations.id(relation)]
+        if relation in kb.relations
+        else kb.relations_named.get(relation, [])
+    )
     if not named:
-        raise UnknownName(f"unknown relation {relation!r}", lambda: nearest(relation, sorted(kb.relations_named)))
-    given = {role: [names] if isinstance(names, str) else list(names) for role, names in entities.items()}
+        raise UnknownName(
+            f"unknown relation {relation!r}", lambda: nearest(relation, sorted(kb.relations_named))
+        )
+    given = {
+        role: [names] if isinstance(names, str) else list(names) for role, names in entities.items()
+    }
     counted = {role: len(names) for role, names in given.items()}
     for number in named:
         roles = kb.signatures[number].roles
@@ -135,7 +160,9 @@ def _by_role(kb: KnowledgeBase, relation: str, entities: Mapping[str, str | Sequ
     unknown = next((role for role in entities if role not in roles), None)
     found = ", ".join(role for role, number in counted.items() for _ in range(number))
     hint = nearest(unknown, roles) if unknown else ""
-    raise FactError(f"relation {relation!r} has the roles {', '.join(roles)}, found {found or 'none'}{hint}")
+    raise FactError(
+        f"relation {relation!r} has the roles {', '.join(roles)}, found {found or 'none'}{hint}"
+    )
 
 
 def _entity(kb: KnowledgeBase, name: str) -> int:

@@ -21,19 +21,31 @@ T = TypeVar("T")
 
 def read_questions(path: Path, kb: KnowledgeBase, form: Format | None = None) -> list[Question]:
     """Questions from any form that facts are read from; ``?`` is what is asked for."""
-    return [question for _, question in _read(path, form, lambda relation, names: parse_question(kb, relation, names))]
+    return [
+        question
+        for _, question in _read(
+            path, form, lambda relation, names: parse_question(kb, relation, names)
+        )
+    ]
 
 
-def read_facts(path: Path, kb: KnowledgeBase, form: Format | None = None) -> tuple[list[int], dict[int, Facts]]:
+def read_facts(
+    path: Path, kb: KnowledgeBase, form: Format | None = None
+) -> tuple[list[int], dict[int, Facts]]:
     """Facts whose names a knowledge base has: where each line of the file is among all blocks, and blocks by arity."""
-    found = [fact for _, fact in _read(path, form, lambda relation, names: parse_fact(kb, relation, names))]
+    found = [
+        fact
+        for _, fact in _read(path, form, lambda relation, names: parse_fact(kb, relation, names))
+    ]
     arities = np.array([fact.arity for fact in found])
     order = np.empty(len(found), dtype=np.int64)
     order[np.argsort(arities, kind="stable")] = np.arange(len(found))
     return order.tolist(), join(*({fact.arity: fact} for fact in found))
 
 
-def read_named_facts(path: Path, kb: KnowledgeBase, form: Format | None = None) -> list[tuple[int, list[str]]]:
+def read_named_facts(
+    path: Path, kb: KnowledgeBase, form: Format | None = None
+) -> list[tuple[int, list[str]]]:
     """Facts of relations that a knowledge base has, as the relation's number and names, which may be new."""
 
     def parse(relation: str, names: Names) -> tuple[int, list[str]]:

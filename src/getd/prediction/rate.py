@@ -54,7 +54,11 @@ def suspicious(
     entity say of it: the role fit counts as much as the plausibility.
     """
     kb, done = answerer.kb, 0
-    parts = [(split, arity, facts) for split, blocks in kb.splits.items() for arity, facts in blocks.items()]
+    parts = [
+        (split, arity, facts)
+        for split, blocks in kb.splits.items()
+        for arity, facts in blocks.items()
+    ]
     total = sum(len(facts) for *_, facts in parts)
     worst: list[tuple[float, str, int, int]] = []
     for split, arity, facts in parts:
@@ -62,7 +66,12 @@ def suspicious(
             found = answerer.evidence(facts.take(slice(start, start + AT_ONCE)))
             doubt = found.plausibility + log_fit(found.fit)
             rows = np.argsort(doubt, kind="stable")[:top].tolist()
-            worst = sorted([*worst, *((float(doubt[row]), split, arity, start + row) for row in rows)])[:top]
+            worst = sorted(
+                [*worst, *((float(doubt[row]), split, arity, start + row) for row in rows)]
+            )[:top]
             done += len(doubt)
             progress(done, total)
-    return [rate(answerer, kb.split(split)[arity].take(slice(row, row + 1)))[0] for _, split, arity, row in worst]
+    return [
+        rate(answerer, kb.split(split)[arity].take(slice(row, row + 1)))[0]
+        for _, split, arity, row in worst
+    ]

@@ -65,7 +65,9 @@ class Run:
     def evaluate(self, split: str = "test", **options: Any) -> Evaluation:
         """Rank the answers of a split; options as for :func:`getd.evaluation.evaluate.evaluate`."""
         memory = self.memory_choice() if isinstance(self.model, WithMemory) else None
-        return evaluate(self.model, self.kb, split, epoch=self.epoch_choice(), memory=memory, **options)
+        return evaluate(
+            self.model, self.kb, split, epoch=self.epoch_choice(), memory=memory, **options
+        )
 
     def epoch_choice(self) -> Choice:
         """By which facts the epoch was chosen that the weights are of."""
@@ -76,7 +78,9 @@ class Run:
 
     def memory_choice(self) -> Choice:
         """By which facts the weights of the memory were fitted."""
-        return self._choice("memory.json", "filter", self.folder.read_json("memory.json").get("sample"))
+        return self._choice(
+            "memory.json", "filter", self.folder.read_json("memory.json").get("sample")
+        )
 
     def _choice(self, name: str, key: str, sample: Any) -> Choice:
         """A choice on validation with the filter that a file names.
@@ -101,7 +105,9 @@ class Run:
         with owned(self.path):
             chosen = fit_weights(self.bare_model, memory, self.kb, sample)
             model = WithMemory(self.bare_model, memory, chosen)
-            mrr = validation_mrr(model, self.kb.split("valid"), known_for_choosing(self.kb), sample=sample)
+            mrr = validation_mrr(
+                model, self.kb.split("valid"), known_for_choosing(self.kb), sample=sample
+            )
             weights = {name: values.model_dump() for name, values in chosen.items()}
             remembered = {
                 "weights": weights,
@@ -112,7 +118,9 @@ class Run:
             }
             calibration, calibrated = self._calibrated(model, sample)
 
-            self.folder.write_json_files({"memory.json": remembered, "calibration.json": calibrated})
+            self.folder.write_json_files(
+                {"memory.json": remembered, "calibration.json": calibrated}
+            )
             self.model, self.calibration, self.notices = model, calibration, ()
             self._draw_reliability()
         return mrr
@@ -129,13 +137,19 @@ class Run:
             self._draw_reliability()
         return calibration
 
-    def _calibrated(self, model: ScoringModel, sample: int | None) -> tuple[Calibration, dict[str, Any]]:
+    def _calibrated(
+        self, model: ScoringModel, sample: int | None
+    ) -> tuple[Calibration, dict[str, Any]]:
         """The calibration of a model, and the file that keeps it."""
         calibration = calibrate(model, self.kb, sample)
         facts, known = calibration_facts(model, self.kb, sample), known_for_choosing(self.kb)
         before, after = reliability(model, facts, known, [Calibration(), calibration])
         measured = {"before": before.as_dict(), "after": after.as_dict(), "sample": sample}
-        return calibration, {**calibration.model_dump(), "valid": measured, "fitted_to": model_fingerprint(model)}
+        return calibration, {
+            **calibration.model_dump(),
+            "valid": measured,
+            "fitted_to": model_fingerprint(model),
+        }
 
     def _draw_reliability(self) -> None:
         if find_spec("matplotlib"):
@@ -173,7 +187,9 @@ class Run:
         """What finds the reasons of answers."""
         return Explainer(self.bare_model, self.kb)
 
-    def predict(self, relation: str, entities: Names, top: int = 10, include_known: bool = False) -> list[Answer]:
+    def predict(
+        self, relation: str, entities: Names, top: int = 10, include_known: bool = False
+    ) -> list[Answer]:
         """The best answers of a question; ``?`` marks what is asked for: entities, or the relation.
 
         Known answers are left out, as they are in evaluation, unless ``include_known``.
@@ -193,7 +209,9 @@ class Run:
         single = [question for question in questions if len(question.open) < 2]
         answered = iter(answerer.answer(single, top, include_known, confidence))
         return [
-            next(answered) if len(question.open) < 2 else answer_jointly(answerer, question, top, include_known)
+            next(answered)
+            if len(question.open) < 2
+            else answer_jointly(answerer, question, top, include_known)
             for question in questions
         ]
 
@@ -227,7 +245,9 @@ def open_run(path: str | Path, memory: bool = True) -> Run:
         if chosen is None:
             notices.append(_other_model(folder, "memory.json", "remember"))
         else:
-            model = WithMemory(model, Memory.from_facts(kb.split("train"), kb.n_entities), chosen).eval()
+            model = WithMemory(
+                model, Memory.from_facts(kb.split("train"), kb.n_entities), chosen
+            ).eval()
 
     calibration = None
     if folder.is_calibrated():

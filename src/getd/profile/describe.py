@@ -42,7 +42,9 @@ class ArityReport:
     facts: int
     relations: int
     entities: int
-    density: float  # facts over all that could be made of the entities each role of each relation has
+    density: (
+        float  # facts over all that could be made of the entities each role of each relation has
+    )
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,10 @@ def describe(kb: KnowledgeBase) -> Report:
         duplicates=sum(found.total for found in kb.duplicates.values()),
         reordered_duplicates=sum(found.reordered for found in kb.duplicates.values()),
         overlap={
-            f"{a}/{b}": overlap(kb, a, b) for a in kb.splits for b in kb.splits if SPLITS.index(a) < SPLITS.index(b)
+            f"{a}/{b}": overlap(kb, a, b)
+            for a in kb.splits
+            for b in kb.splits
+            if SPLITS.index(a) < SPLITS.index(b)
         },
         literals={"dates": float(date.mean()), "numbers": float(number.mean())},
         leakage=leakage(kb, measured) if measured and "train" in kb.splits else None,
@@ -134,23 +139,33 @@ def _arity(kb: KnowledgeBase, arity: int, by_relation: Mapping[str, RelationRepo
     room = sum(_room(relation.roles) for relation in relations)
     n_facts = sum(map(len, blocks))
     n_entities = len(np.unique(np.concatenate([facts.entities.ravel() for facts in blocks])))
-    return ArityReport(facts=n_facts, relations=len(relations), entities=n_entities, density=n_facts / room)
+    return ArityReport(
+        facts=n_facts, relations=len(relations), entities=n_entities, density=n_facts / room
+    )
 
 
 def _relations(kb: KnowledgeBase) -> dict[str, RelationReport]:
     found: dict[int, RelationReport] = {}
     for arity in kb.arities:
         blocks = {split: blocks[arity] for split, blocks in kb.splits.items() if arity in blocks}
-        relations, which = np.unique(np.concatenate([facts.relation for facts in blocks.values()]), return_inverse=True)
-        parts = np.split(which.reshape(-1), np.cumsum([len(facts) for facts in blocks.values()])[:-1])
+        relations, which = np.unique(
+            np.concatenate([facts.relation for facts in blocks.values()]), return_inverse=True
+        )
+        parts = np.split(
+            which.reshape(-1), np.cumsum([len(facts) for facts in blocks.values()])[:-1]
+        )
         counts = {
             split: np.bincount(part, minlength=len(relations)).tolist()
             for split, part in zip(blocks, parts, strict=True)
         }
         entities = np.concatenate([facts.entities for facts in blocks.values()])
-        fillers = np.stack([_distinct(which.reshape(-1), column, len(relations)) for column in entities.T])
+        fillers = np.stack(
+            [_distinct(which.reshape(-1), column, len(relations)) for column in entities.T]
+        )
         for number, relation in enumerate(relations.tolist()):
-            roles = tuple(zip(kb.signatures[relation].roles, fillers[:, number].tolist(), strict=True))
+            roles = tuple(
+                zip(kb.signatures[relation].roles, fillers[:, number].tolist(), strict=True)
+            )
             facts = {split: counted[number] for split, counted in counts.items()}
             density = sum(facts.values()) / _room(roles)
             found[relation] = RelationReport(arity=arity, facts=facts, roles=roles, density=density)

@@ -27,10 +27,14 @@ class Leakage:
     split: str
     questions: int
     key_seen: float  # questions that train answers too: same relation, same entities in all other positions
-    key_seen_by_position: tuple[float, ...]  # the same for each position, over the facts that have it
+    key_seen_by_position: tuple[
+        float, ...
+    ]  # the same for each position, over the facts that have it
     all_but_one: float  # facts that share relation and all entities but one, in their places, with a training fact
     all_but_two: float  # … all entities but two
-    same_entities: float  # facts whose entities are those of a training fact, in any order, of any relation
+    same_entities: (
+        float  # facts whose entities are those of a training fact, in any order, of any relation
+    )
     unseen_entity_facts: float  # facts with an entity that train has not
 
 
@@ -53,7 +57,9 @@ def leakage(kb: KnowledgeBase, split: str) -> Leakage:
         two.append(_shares_all_but_two(train, facts, one[-1]))
         same.append(_same_entities(train, facts, kb.n_entities))
         unseen.append(np.asarray((~in_train[facts.entities]).any(axis=1)))
-    by_position = [np.concatenate(seen_by_position[position]) for position in sorted(seen_by_position)]
+    by_position = [
+        np.concatenate(seen_by_position[position]) for position in sorted(seen_by_position)
+    ]
     return Leakage(
         split=split,
         questions=sum(len(seen) for seen in by_position),
@@ -79,7 +85,9 @@ class _Together:
 
     @classmethod
     def of(cls, train: Facts, facts: Facts) -> _Together:
-        both = zip([train.relation, *train.entities.T], [facts.relation, *facts.entities.T], strict=True)
+        both = zip(
+            [train.relation, *train.entities.T], [facts.relation, *facts.entities.T], strict=True
+        )
         return cls(tuple(np.concatenate(pair) for pair in both), len(train))
 
     @cached_property
@@ -135,7 +143,9 @@ def _shares_all_but_two(train: Blocks, facts: Facts, found: Mask) -> Mask:
     before = together.columns[0]
     for first in range(facts.arity):
         between = before  # and on, without the first
-        for column, after in zip(together.columns[first + 2 :], together.ends[first + 1 :], strict=True):
+        for column, after in zip(
+            together.columns[first + 2 :], together.ends[first + 1 :], strict=True
+        ):
             found[rest] |= together.seen(between, after)
             between = _numbered(between, column)
         before = _numbered(before, together.columns[first + 1])
@@ -154,5 +164,7 @@ def _differ_in_two(train: Facts, facts: Facts) -> Mask:
 def _same_entities(train: Blocks, facts: Facts, n_entities: int) -> Mask:
     if facts.arity not in train:
         return np.zeros(len(facts), dtype=bool)
-    index, _ = RowIndex.build(list(np.sort(train[facts.arity].entities, axis=1).T), [n_entities] * facts.arity)
+    index, _ = RowIndex.build(
+        list(np.sort(train[facts.arity].entities, axis=1).T), [n_entities] * facts.arity
+    )
     return index.find(list(np.sort(facts.entities, axis=1).T)) >= 0

@@ -8,9 +8,7 @@ import numpy.typing as npt
 from getd.facts.vocabulary import Vocabulary
 
 _DATE = r"^[+-]?\d{4,}-\d{2}(-\d{2}(T.*)?)?$"  # 1991-92, 1991-06-12, and Wikidata's +1991-06-12T00:00:00Z#…
-_NUMBER = (
-    r"^[+-]?(\d{1,3}(,\d{3})+|0|[1-9]\d{0,5})([.]\d+)?([eE][+-]?\d+)?(#.*)?$"  # longer digit strings are identifiers
-)
+_NUMBER = r"^[+-]?(\d{1,3}(,\d{3})+|0|[1-9]\d{0,5})([.]\d+)?([eE][+-]?\d+)?(#.*)?$"  # longer digit strings are identifiers
 
 
 def dates(names: Vocabulary) -> npt.NDArray[np.bool_]:

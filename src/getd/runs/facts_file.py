@@ -19,13 +19,21 @@ from getd.formats.parquet import BrokenParquet, check_pages, decode_parquet
 from getd.io.atomic import atomic_path
 from getd.io.panics import Panic, panics_as_errors
 
-MOST_PACKED = 16  # distinct facts in a byte of their file: there are fewer, however well it is packed
+MOST_PACKED = (
+    16  # distinct facts in a byte of their file: there are fewer, however well it is packed
+)
 
 
 def write_facts(path: Path, kb: KnowledgeBase) -> None:
     """All facts of a knowledge base, in their order."""
     parts = [
-        pl.DataFrame({"split": [split] * len(facts), "relation": facts.relation, "entities": facts.entities.tolist()})
+        pl.DataFrame(
+            {
+                "split": [split] * len(facts),
+                "relation": facts.relation,
+                "entities": facts.entities.tolist(),
+            }
+        )
         for split, blocks in kb.splits.items()
         for facts in blocks.values()
     ]
@@ -33,17 +41,28 @@ def write_facts(path: Path, kb: KnowledgeBase) -> None:
         pl.concat(parts).write_parquet(temporary)
 
 
-def read_facts(path: Path, signatures: tuple[Relation, ...], n_entities: int) -> Mapping[str, Blocks]:
+def read_facts(
+    path: Path, signatures: tuple[Relation, ...], n_entities: int
+) -> Mapping[str, Blocks]:
     """What :func:`write_facts` wrote, by split and arity; facts of names that there are not are refused."""
     table = _read_table(path)
     _check(path, table, signatures, n_entities)
 
     splits: dict[str, dict[int, Facts]] = {}
     table = table.with_columns(pl.col("entities").list.len().alias("arity"))
-    for (split, arity), block in table.partition_by("split", "arity", as_dict=True, maintain_order=True).items():
-        rows = block["entities"].explode(empty_as_null=False).to_numpy().reshape(len(block), int(arity))
+    for (split, arity), block in table.partition_by(
+        "split", "arity", as_dict=True, maintain_order=True
+    ).items():
+        rows = (
+            block["entities"]
+            .explode(empty_as_null=False)
+            .to_numpy()
+            .reshape(len(block), int(arity))
+        )
         splits.setdefault(str(split), {})[int(arity)] = Facts(block["relation"].to_numpy(), rows)
-    return MappingProxyType({split: MappingProxyType(dict(sorted(blocks.items()))) for split, blocks in splits.items()})
+    return MappingProxyType(
+        {split: MappingProxyType(dict(sorted(blocks.items()))) for split, blocks in splits.items()}
+    )
 
 
 def _read_table(path: Path) -> pl.DataFrame:
@@ -53,7 +72,9 @@ def _read_table(path: Path) -> pl.DataFrame:
         with panics_as_errors():
             rows = pl.scan_parquet(BytesIO(data)).select(pl.len()).collect().item()
         if rows > MOST_PACKED * len(data):
-            raise RunError(f"{path}: expected distinct facts, found {rows:,} in {len(data):,} bytes")
+            raise RunError(
+                f"{path}: expected distinct facts, found {rows:,} in {len(data):,} bytes"
+            )
         return decode_parquet(data).select(
             pl.col("split").cast(pl.String),
             pl.col("relation").cast(pl.Int64),
@@ -64,7 +85,9 @@ def _read_table(path: Path) -> pl.DataFrame:
         raise RunError(f"{path}: expected facts, found a broken file ({reason})") from None
 
 
-def _check(path: Path, table: pl.DataFrame, signatures: tuple[Relation, ...], n_entities: int) -> None:
+def _check(
+    path: Path, table: pl.DataFrame, signatures: tuple[Relation, ...], n_entities: int
+) -> None:
     """Refuse facts of names that there are not."""
     fits = not any(table[name].has_nulls() for name in table.columns)
     fits = fits and set(table["split"].unique()) <= set(SPLITS)

@@ -33,7 +33,14 @@ from getd.io.atomic import atomic_path, sync
 from getd.runs.facts_file import read_facts, write_facts
 from getd.runs.fingerprint import facts_fingerprint, weights_fingerprint
 from getd.runs.lock import is_left_over
-from getd.runs.records import HistoryLine, Record, ReportRecord, RolesRecord, check_record, parse_json
+from getd.runs.records import (
+    HistoryLine,
+    Record,
+    ReportRecord,
+    RolesRecord,
+    check_record,
+    parse_json,
+)
 
 TABLES = ("model", "training", "memory", "published")  # of a config
 
@@ -81,7 +88,9 @@ class RunFolder:
         try:
             config = read_toml(path)
         except (ConfigError, RecursionError) as error:
-            raise RunError(str(error) if isinstance(error, ConfigError) else f"{path}: nested too deeply") from None
+            raise RunError(
+                str(error) if isinstance(error, ConfigError) else f"{path}: nested too deeply"
+            ) from None
         for name in TABLES:
             if not isinstance(config.get(name, {}), dict):
                 raise RunError(f"{path}: expected a table [{name}], found a single value")
@@ -95,7 +104,12 @@ class RunFolder:
 
     def write_json_files(self, files: Mapping[str, Any]) -> None:
         """JSON files by name: all of them, or, where the disk is full, none."""
-        self._write({name: json.dumps(value, indent=2, ensure_ascii=False) + "\n" for name, value in files.items()})
+        self._write(
+            {
+                name: json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+                for name, value in files.items()
+            }
+        )
 
     def read_json(self, name: str) -> dict[str, Any]:
         """What a JSON file holds: an object."""
@@ -146,7 +160,8 @@ class RunFolder:
         kb.entities.save(self.path / "entities.txt")
         kb.relations.save(self.path / "relations.txt")
         roles = {
-            label: {"name": r.name, "roles": r.roles} for label, r in zip(kb.relations, kb.signatures, strict=True)
+            label: {"name": r.name, "roles": r.roles}
+            for label, r in zip(kb.relations, kb.signatures, strict=True)
         }
         described = {"data": kb.name, "fingerprint": facts_fingerprint(kb), "relations": roles}
         self.write_json("roles.json", described)
@@ -155,7 +170,9 @@ class RunFolder:
     def read_knowledge_base(self) -> KnowledgeBase:
         """What :meth:`write_knowledge_base` wrote."""
         try:
-            entities, relations = (Vocabulary.open(self._existing(f"{what}.txt")) for what in ("entities", "relations"))
+            entities, relations = (
+                Vocabulary.open(self._existing(f"{what}.txt")) for what in ("entities", "relations")
+            )
         except FactError as error:
             raise RunError(str(error)) from None
         described = self.read_roles()
@@ -182,7 +199,9 @@ class RunFolder:
     def _signatures(self, described: RolesRecord, relations: Vocabulary) -> tuple[Relation, ...]:
         """The relations with their roles, in the order of their numbers."""
         if any(label not in described.relations for label in relations):
-            raise RunError(f"{self.path / 'roles.json'}: expected the roles of all relations, found others")
+            raise RunError(
+                f"{self.path / 'roles.json'}: expected the roles of all relations, found others"
+            )
         records = [described.relations[label] for label in relations]
         return tuple(Relation(record.name, tuple(record.roles)) for record in records)
 
@@ -217,7 +236,9 @@ class RunFolder:
         kept = self.read_history()[:last_epoch]
         if len(kept) < last_epoch:
             path = self.path / "history.jsonl"
-            raise RunError(f"{path}: expected the {last_epoch} epochs before the checkpoint, found {len(kept)}")
+            raise RunError(
+                f"{path}: expected the {last_epoch} epochs before the checkpoint, found {len(kept)}"
+            )
         self._write({"history.jsonl": "".join(json.dumps(line) + "\n" for line in kept)})
 
     def _write(self, files: Mapping[str, str]) -> None:
@@ -233,14 +254,22 @@ class RunFolder:
         try:
             text = path.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
-            raise RunError(f"{path}: expected UTF-8, found another byte at offset {error.start}") from None
+            raise RunError(
+                f"{path}: expected UTF-8, found another byte at offset {error.start}"
+            ) from None
         return parse_json(text, path)
 
     def _existing(self, name: str) -> Path:
         if not (self.path / name).is_file():
-            what = "has no weights yet; finish it with --resume" if name == "weights.safetensors" else f"has no {name}"
+            what = (
+                "has no weights yet; finish it with --resume"
+                if name == "weights.safetensors"
+                else f"has no {name}"
+            )
             raise RunError(
-                f"{self.path} {what}" if self.exists() else f"{self.path} is not a run: there is no config.toml in it"
+                f"{self.path} {what}"
+                if self.exists()
+                else f"{self.path} is not a run: there is no config.toml in it"
             )
         return self.path / name
 

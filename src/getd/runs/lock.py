@@ -23,7 +23,9 @@ from getd.io.atomic import clear_abandoned, is_workspace, try_lock
 
 LOCK = ".lock"
 WORDS = 60  # letters of a host or a command that are shown
-_held: dict[tuple[int, int], int] = {}  # by the device and number of the lock's file: the thread of ours that holds it
+_held: dict[
+    tuple[int, int], int
+] = {}  # by the device and number of the lock's file: the thread of ours that holds it
 
 
 @contextmanager
@@ -79,7 +81,9 @@ def _acquire(folder: Path) -> int:
         if try_lock(descriptor) is False:
             owner = _read_owner(descriptor)
             os.close(descriptor)
-            raise RunInUse(f"{folder} is in use: {owner}; wait until it is done, or choose another folder")
+            raise RunInUse(
+                f"{folder} is in use: {owner}; wait until it is done, or choose another folder"
+            )
 
         if _identity(path) == _key(os.fstat(descriptor)):
             _write_owner(descriptor, folder)
@@ -88,7 +92,12 @@ def _acquire(folder: Path) -> int:
 
 
 def _write_owner(descriptor: int, folder: Path) -> None:
-    owner = {"process": os.getpid(), "host": socket.gethostname(), "since": time.time(), "command": _command()}
+    owner = {
+        "process": os.getpid(),
+        "host": socket.gethostname(),
+        "since": time.time(),
+        "command": _command(),
+    }
     try:
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, json.dumps(owner).encode(), 0)

@@ -7,7 +7,14 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from annotated_types import Ge
-from pydantic import BaseModel, ConfigDict, FiniteFloat, NonNegativeInt, PositiveInt, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    FiniteFloat,
+    NonNegativeInt,
+    PositiveInt,
+    ValidationError,
+)
 
 from getd.errors import RunError
 
@@ -67,7 +74,9 @@ class ReportRecord(Record):
 class FittedRecord(Record):
     """What is fitted to a model: ``memory.json`` and ``calibration.json``."""
 
-    fitted_to: str | None = None  # the fingerprint of that model; None: a run from before it was kept
+    fitted_to: str | None = (
+        None  # the fingerprint of that model; None: a run from before it was kept
+    )
 
 
 R = TypeVar("R", bound=Record)
@@ -91,9 +100,13 @@ def check_record(model: type[R], value: Any, path: Path | str) -> R:
         if wrong["type"] == "missing":
             raise RunError(f"{path}: expected {key}, found none") from None
         if wrong["type"] == "model_type":
-            raise RunError(f"{path}: expected a JSON object, found {shown(wrong['input'])}") from None
+            raise RunError(
+                f"{path}: expected a JSON object, found {shown(wrong['input'])}"
+            ) from None
         expected = wrong["msg"].removeprefix("Input should be ")
-        raise RunError(f"{path}: expected {key} to be {expected}, found {shown(wrong['input'])}") from None
+        raise RunError(
+            f"{path}: expected {key} to be {expected}, found {shown(wrong['input'])}"
+        ) from None
 
 
 def shown(value: Any) -> str:

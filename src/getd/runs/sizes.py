@@ -11,7 +11,11 @@ from getd.facts.relation import Relation
 
 def sizes(kb: KnowledgeBase) -> dict[str, Any]:
     """What a model must know of a knowledge base."""
-    found: dict[str, Any] = {"n_entities": kb.n_entities, "n_relations": kb.n_relations, "arities": list(kb.arities)}
+    found: dict[str, Any] = {
+        "n_entities": kb.n_entities,
+        "n_relations": kb.n_relations,
+        "arities": list(kb.arities),
+    }
     if any(signature.has_named_roles for signature in kb.signatures):
         found["roles"] = role_numbers(kb.signatures)
     return found

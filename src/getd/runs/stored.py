@@ -80,7 +80,9 @@ def model_fingerprint(model: ScoringModel, of_weights: str | None = None) -> str
         memory = model.weights
         model = model.model
     plain = {name: weights.model_dump() for name, weights in memory.items()}
-    return text_fingerprint(of_weights or weights_fingerprint(model.state_dict()), json.dumps(plain, sort_keys=True))
+    return text_fingerprint(
+        of_weights or weights_fingerprint(model.state_dict()), json.dumps(plain, sort_keys=True)
+    )
 
 
 def checked_sizes(folder: RunFolder, kb: KnowledgeBase) -> dict[str, Any]:
@@ -90,12 +92,17 @@ def checked_sizes(folder: RunFolder, kb: KnowledgeBase) -> dict[str, Any]:
         if stored.get(key) != size:
             expected = key if key == "roles" else f"{key} = {size}"
             shown = "others" if key == "roles" else repr(stored.get(key))[:60]
-            raise RunError(f"{path}: expected {expected}, as the names and facts say, found {shown}")
+            raise RunError(
+                f"{path}: expected {expected}, as the names and facts say, found {shown}"
+            )
     return stored
 
 
 def check_tensors(
-    path: Path, tensors: Mapping[str, torch.Tensor], wanted: Mapping[str, torch.Tensor], hint: str = ""
+    path: Path,
+    tensors: Mapping[str, torch.Tensor],
+    wanted: Mapping[str, torch.Tensor],
+    hint: str = "",
 ) -> None:
     """Refuse tensors of a file that have another name, shape or type than those wanted, or are not finite."""
     for name in {**wanted, **tensors}:
@@ -115,13 +122,23 @@ def fill(model: ScoringModel, weights: Mapping[str, torch.Tensor], path: Path) -
         model.load_state_dict(weights)
     except RuntimeError as error:
         wrong = " ".join(str(error).split()[:24])
-        raise RunError(f"{path}: expected the weights of this model, found others ({wrong} …)") from None
+        raise RunError(
+            f"{path}: expected the weights of this model, found others ({wrong} …)"
+        ) from None
 
 
 @contextmanager
 def bounded(folder: RunFolder, most: float) -> Iterator[None]:
     """While a model is made, no tensor has more numbers than that; settings that make no model are refused."""
-    mistakes = (GetdError, TypeError, ValueError, RuntimeError, IndexError, OverflowError, MemoryError)
+    mistakes = (
+        GetdError,
+        TypeError,
+        ValueError,
+        RuntimeError,
+        IndexError,
+        OverflowError,
+        MemoryError,
+    )
     try:
         with _Bounded(most):
             yield

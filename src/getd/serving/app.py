@@ -52,7 +52,14 @@ def create_app(run: Run, settings: ServeSettings | None = None) -> FastAPI:
         yield
         service.close()
 
-    app = FastAPI(title="getd", version=VERSION, docs_url=None, redoc_url=None, lifespan=lifespan, responses=PROBLEMS)
+    app = FastAPI(
+        title="getd",
+        version=VERSION,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        responses=PROBLEMS,
+    )
     app.add_middleware(Guard, settings=settings, count=service.count_request)
     app.exception_handler(RequestValidationError)(_explain)
     app.exception_handler(FactError)(_refuse)
@@ -104,7 +111,8 @@ def _knowledge(service: Service) -> APIRouter:
 
     @router.get("/entities")
     async def entities(
-        q: Annotated[str, Query(max_length=MOST_TYPED)] = "", limit: Annotated[int, Query(ge=1, le=100)] = 20
+        q: Annotated[str, Query(max_length=MOST_TYPED)] = "",
+        limit: Annotated[int, Query(ge=1, le=100)] = 20,
     ) -> list[str]:
         """Entities that begin with a text, hold it, or resemble it."""
         return await service.find(q, limit)
@@ -141,4 +149,6 @@ async def _explain(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"] if part != "body")
-    return problem(422, f"{place}: {first['msg'][:1].lower()}{first['msg'][1:]}" if place else first["msg"])
+    return problem(
+        422, f"{place}: {first['msg'][:1].lower()}{first['msg'][1:]}" if place else first["msg"]
+    )

@@ -37,7 +37,11 @@ class Batcher(Generic[Q, A, K]):
     """Calls ``answer(kind, questions)`` in one thread, for several requests of one kind at a time."""
 
     def __init__(
-        self, answer: Callable[[K, Sequence[Q]], list[A]], most: int, seconds: float, together: bool = True
+        self,
+        answer: Callable[[K, Sequence[Q]], list[A]],
+        most: int,
+        seconds: float,
+        together: bool = True,
     ) -> None:
         self._answer, self._most, self._seconds, self._together = answer, most, seconds, together
         self._waiting: deque[_Waiting[Q, A, K]] = deque()
@@ -84,9 +88,14 @@ class Batcher(Generic[Q, A, K]):
     async def _answer_batch(self, batch: Sequence[_Waiting[Q, A, K]]) -> None:
         asked = [question for waiting in batch for question in waiting.questions]
         self.batches, self.questions = self.batches + 1, self.questions + len(asked)
-        moment, work = max(waiting.moment for waiting in batch), partial(self._answer, batch[0].kind, asked)
+        moment, work = (
+            max(waiting.moment for waiting in batch),
+            partial(self._answer, batch[0].kind, asked),
+        )
         try:
-            answers = await self._run(moment, lambda: all(waiting.answered.done() for waiting in batch), work)
+            answers = await self._run(
+                moment, lambda: all(waiting.answered.done() for waiting in batch), work
+            )
         except Exception as error:
             if len(batch) > 1:  # one of them is to blame, not all
                 for waiting in batch:
@@ -108,7 +117,9 @@ class Batcher(Generic[Q, A, K]):
             waiting = self._waiting.popleft()
             if waiting.answered.done():
                 continue
-            fits = not batch or (waiting.kind == batch[0].kind and size + len(waiting.questions) <= self._most)
+            fits = not batch or (
+                waiting.kind == batch[0].kind and size + len(waiting.questions) <= self._most
+            )
             (batch if fits else left).append(waiting)
             size += len(waiting.questions) if fits else 0
         self._waiting.extendleft(reversed(left))

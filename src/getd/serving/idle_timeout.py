@@ -11,7 +11,7 @@ PATIENCE = 15.0  # seconds for the head of a request
 
 
 class IdleTimeoutProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-    """Whoever connects must send the head of a request in time; what comes after it is for the app to callbacks."""
+    """Whoever connects must send the head of a request in time; what comes after it is for the app to watch."""
 
     cycle: Any  # the request that is answered, or was the last that was
     _timer: asyncio.TimerHandle | None = None

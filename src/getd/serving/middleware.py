@@ -16,7 +16,10 @@ from getd.io.deadline import DeadlineExceeded
 CLIENT_LEFT = 499  # the status of requests that nobody waits for any more, in the metrics
 HEADERS = (
     (b"x-content-type-options", b"nosniff"),
-    (b"content-security-policy", b"default-src 'self' 'unsafe-inline' data:; frame-ancestors 'none'"),
+    (
+        b"content-security-policy",
+        b"default-src 'self' 'unsafe-inline' data:; frame-ancestors 'none'",
+    ),
 )
 
 
@@ -35,7 +38,9 @@ class ServeSettings:
 class Guard:
     """Refuses bodies that are too large and requests that take too long; counts and times all."""
 
-    def __init__(self, app: ASGIApp, settings: ServeSettings, count: Callable[[str, int, float], None]) -> None:
+    def __init__(
+        self, app: ASGIApp, settings: ServeSettings, count: Callable[[str, int, float], None]
+    ) -> None:
         self.app, self.settings, self.count = app, settings, count
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -58,7 +63,9 @@ class Guard:
                 return
             body = await _read(scope, receive, settings.max_body)
             if body is None:
-                await problem(413, f"expected a body of {settings.max_body:,} bytes at most")(scope, receive, noted)
+                await problem(413, f"expected a body of {settings.max_body:,} bytes at most")(
+                    scope, receive, noted
+                )
             else:
                 await _while_connected(self.app(scope, _once(body), noted), receive)
 
@@ -67,12 +74,16 @@ class Guard:
         except (TimeoutError, DeadlineExceeded):
             if status:  # an answer is on its way already
                 raise
-            await problem(503, f"it took longer than {settings.timeout:g} seconds")(scope, receive, noted)
+            await problem(503, f"it took longer than {settings.timeout:g} seconds")(
+                scope, receive, noted
+            )
         except Exception:
             logging.getLogger("getd").exception("a request failed")
             if status:
                 raise
-            await problem(500, "something went wrong here; the service's log tells more")(scope, receive, noted)
+            await problem(500, "something went wrong here; the service's log tells more")(
+                scope, receive, noted
+            )
         finally:
             self.count(scope["path"], status or CLIENT_LEFT, time.perf_counter() - start)
 

@@ -16,7 +16,9 @@ MOST_PAIRS = 16  # of letters that names are searched for
 class NameSearch:
     """Finds names that begin with a text, then those that hold it, then those that resemble it."""
 
-    def __init__(self, names: Vocabulary, weight: np.ndarray[tuple[int], np.dtype[np.int64]]) -> None:
+    def __init__(
+        self, names: Vocabulary, weight: np.ndarray[tuple[int], np.dtype[np.int64]]
+    ) -> None:
         self._names, self._weight = names, weight
         self._folded = names.names.str.to_lowercase()
 
@@ -42,11 +44,20 @@ class NameSearch:
         parts = sorted({text[i : i + 2] for i in range(max(len(text) - 1, 1))})
         parts = parts[:: -(-len(parts) // MOST_PAIRS)]
         shared = pl.select(
-            pl.sum_horizontal([pl.lit(self._folded).str.contains(part, literal=True).cast(pl.Int32) for part in parts])
+            pl.sum_horizontal(
+                [
+                    pl.lit(self._folded).str.contains(part, literal=True).cast(pl.Int32)
+                    for part in parts
+                ]
+            )
         ).to_series()
         counts = shared.to_numpy()
         near = np.argsort(-counts, kind="stable")[:MOST_COMPARED]
         near = near[counts[near] > 0]
-        ratios = [(SequenceMatcher(None, text, self._folded[int(i)]).ratio(), -int(i)) for i in near]
-        best = [(-place, ratio) for ratio, place in sorted(ratios, reverse=True)[:limit] if ratio >= 0.4]
+        ratios = [
+            (SequenceMatcher(None, text, self._folded[int(i)]).ratio(), -int(i)) for i in near
+        ]
+        best = [
+            (-place, ratio) for ratio, place in sorted(ratios, reverse=True)[:limit] if ratio >= 0.4
+        ]
         return self._names.decode([place for place, _ in best]) if best else []

@@ -30,7 +30,8 @@ class AskedQuestion(Body):
     entities: (
         Annotated[list[Name], Field(max_length=MOST_ARITY)]
         | Annotated[
-            dict[Name, Name | Annotated[list[Name], Field(max_length=MOST_ARITY)]], Field(max_length=MOST_ARITY)
+            dict[Name, Name | Annotated[list[Name], Field(max_length=MOST_ARITY)]],
+            Field(max_length=MOST_ARITY),
         ]
     )
 

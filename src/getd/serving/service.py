@@ -46,7 +46,18 @@ MOST_WHY = 10  # answers of a request whose reasons are told
 MOST_JOINT = 4  # questions of a request with several open positions
 MOST_JOINT_TOP = 64
 PATHS = frozenset(
-    ("/predict", "/why", "/score", "/entities", "/relations", "/map", "/health", "/metrics", "/", "/docs")
+    (
+        "/predict",
+        "/why",
+        "/score",
+        "/entities",
+        "/relations",
+        "/map",
+        "/health",
+        "/metrics",
+        "/",
+        "/docs",
+    )
 )
 
 
@@ -66,7 +77,10 @@ class Service:
             np.add.at(held, block.relation, 1)
         self.search = NameSearch(run.kb.entities, self._degree)
         signatures = zip(run.kb.relations, run.kb.signatures, held.tolist(), strict=True)
-        found = [FoundRelation(relation=label, roles=list(r.roles), facts=n) for label, r, n in signatures]
+        found = [
+            FoundRelation(relation=label, roles=list(r.roles), facts=n)
+            for label, r, n in signatures
+        ]
         self.relations = sorted(found, key=lambda relation: -relation.facts)
         self.overview = Overview(
             status="ok",
@@ -82,10 +96,16 @@ class Service:
         _ = run.known, run.roles, run.reasons  # made now, not while the first request waits
         self.registry = CollectorRegistry()
         self._requests = Counter(
-            "getd_requests", "Requests by path and status.", ["path", "status"], registry=self.registry
+            "getd_requests",
+            "Requests by path and status.",
+            ["path", "status"],
+            registry=self.registry,
         )
         self._seconds = Histogram(
-            "getd_request_seconds", "How long requests took, by path.", ["path"], registry=self.registry
+            "getd_request_seconds",
+            "How long requests took, by path.",
+            ["path"],
+            registry=self.registry,
         )
 
     async def predict(self, asked: PredictRequest) -> PredictResponse:
@@ -108,7 +128,8 @@ class Service:
                 Answered(
                     question=list(question.text),
                     answers=[
-                        found_answer(answer, reasons.get((row, place))) for place, answer in enumerate(answers[row])
+                        found_answer(answer, reasons.get((row, place)))
+                        for place, answer in enumerate(answers[row])
                     ],
                 )
                 for row, question in enumerate(questions)
@@ -117,7 +138,9 @@ class Service:
 
     async def find(self, text: str, limit: int) -> list[str]:
         """Entities by what was typed."""
-        return await asyncio.get_running_loop().run_in_executor(self.searching, self.search.find, text, limit)
+        return await asyncio.get_running_loop().run_in_executor(
+            self.searching, self.search.find, text, limit
+        )
 
     async def why(self, asked: WhyRequest) -> WhyResponse:
         """Tell the reasons for an answer."""
@@ -159,7 +182,9 @@ class Service:
             return
         given = request.headers.get("authorization", "")
         if not hmac.compare_digest(given.encode(), f"Bearer {self.settings.token}".encode()):
-            raise HTTPException(401, "expected the header 'Authorization: Bearer TOKEN' with the right token")
+            raise HTTPException(
+                401, "expected the header 'Authorization: Bearer TOKEN' with the right token"
+            )
 
     def _parse(self, asked: Sequence[AskedQuestion]) -> list[Question]:
         return [parse_question(self.run.kb, each.relation, each.entities) for each in asked]
@@ -182,8 +207,12 @@ class Service:
             if question.open
             for place in range(len(answers[row]))
         ]
-        best = sorted(places, key=lambda item: item[1])[:MOST_WHY]  # of each question the first, then the second …
-        return {(row, place): self.run.why(questions[row], answers[row][place]) for row, place in best}
+        best = sorted(places, key=lambda item: item[1])[
+            :MOST_WHY
+        ]  # of each question the first, then the second …
+        return {
+            (row, place): self.run.why(questions[row], answers[row][place]) for row, place in best
+        }
 
     def _points(self) -> list[MapPoint]:
         """The two directions in which the vectors of entities differ most."""

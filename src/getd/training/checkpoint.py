@@ -38,7 +38,9 @@ class Progress:
     worse: int = 0  # validations since the best
     finished: bool = False
     steps: int = 0  # optimiser steps in all
-    generator: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.uint8))  # before the epoch under way
+    generator: Tensor = field(
+        default_factory=lambda: torch.zeros(0, dtype=torch.uint8)
+    )  # before the epoch under way
 
     def plain(self) -> dict[str, Any]:
         """The fields that are no tensors."""
@@ -50,13 +52,21 @@ def copy_weights(module: nn.Module) -> Weights:
     return {name: tensor.detach().clone() for name, tensor in module.state_dict().items()}
 
 
-def save_checkpoint(path: Path, progress: Progress, parts: dict[str, Weights], settings: dict[str, Any]) -> None:
+def save_checkpoint(
+    path: Path, progress: Progress, parts: dict[str, Weights], settings: dict[str, Any]
+) -> None:
     """Write the state of a training: tensors by part (``model``, ``average``, ``optimizer`` …), and random numbers."""
-    tensors = {f"{part}/{name}": tensor for part, weights in parts.items() for name, tensor in weights.items()}
+    tensors = {
+        f"{part}/{name}": tensor
+        for part, weights in parts.items()
+        for name, tensor in weights.items()
+    }
     tensors |= {"random/torch": torch.get_rng_state(), "random/batches": progress.generator}
     metadata = {"progress": json.dumps(progress.plain()), "settings": json.dumps(settings)}
     with atomic_path(path) as temporary:
-        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, temporary, metadata)
+        save_file(
+            {name: tensor.contiguous() for name, tensor in tensors.items()}, temporary, metadata
+        )
 
 
 @dataclass(frozen=True)
@@ -103,7 +113,11 @@ def read_head(path: Path) -> Head:
         except RunError as error:
             raise _broken(path, error) from None
         values[name] = value
-    of_model = {name.removeprefix("model/"): shape for name, shape in shapes.items() if name.startswith("model/")}
+    of_model = {
+        name.removeprefix("model/"): shape
+        for name, shape in shapes.items()
+        if name.startswith("model/")
+    }
     return Head(Progress(**values["progress"]), values["settings"], of_model)
 
 
@@ -125,7 +139,11 @@ def load_checkpoint(path: Path) -> tuple[Progress, dict[str, Weights], dict[str,
 
 
 def check_checkpoint(
-    path: Path, parts: Mapping[str, Weights], like: Mapping[str, Weights], optimizer: Weights, n_entities: int
+    path: Path,
+    parts: Mapping[str, Weights],
+    like: Mapping[str, Weights],
+    optimizer: Weights,
+    n_entities: int,
 ) -> None:
     """Refuse tensors that are not those of this training: by their names, shapes and types, and what is not finite.
 
@@ -136,18 +154,23 @@ def check_checkpoint(
     wanted = {**like, "best": best, "optimizer": optimizer, "random": random}
     for part, tensors in wanted.items():
         stored, expected = (
-            {f"{part}/{name}": tensor for name, tensor in each.items()} for each in (parts[part], tensors)
+            {f"{part}/{name}": tensor for name, tensor in each.items()}
+            for each in (parts[part], tensors)
         )
         check_tensors(path, stored, expected, HINT)
 
     for name, ids in parts["regime"].items():
         if ids.numel() and not (ids.min() >= 0 and ids.max() < n_entities):
-            raise RunError(f"{path}: expected regime/{name} of entities that there are, found others{HINT}")
+            raise RunError(
+                f"{path}: expected regime/{name} of entities that there are, found others{HINT}"
+            )
     try:
         for state in parts["random"].values():
             torch.Generator().set_state(state)
     except RuntimeError:
-        raise RunError(f"{path}: expected the state of a random generator, found another{HINT}") from None
+        raise RunError(
+            f"{path}: expected the state of a random generator, found another{HINT}"
+        ) from None
 
 
 def _broken(path: Path, reason: object) -> RunError:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-DISTANCES = {"regime": "sampled", "sampled_loss": "softmax", "negatives": 512}  # 1vsall would not be cheap
+DISTANCES = {
+    "regime": "sampled",
+    "sampled_loss": "softmax",
+    "negatives": 512,
+}  # 1vsall would not be cheap
 PRODUCTS = {"learning_rate": 0.01}  # of small numbers: slow to leave the start
 DEFAULTS: dict[str, dict[str, Any]] = {
     "distmult": PRODUCTS,

@@ -14,7 +14,9 @@ SAMPLE = 500  # validation facts that the model and the baselines are compared o
 NOTABLE = 0.02  # an MRR below it has nothing to lose
 
 
-def training_notices(model: ScoringModel, kb: KnowledgeBase, history: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def training_notices(
+    model: ScoringModel, kb: KnowledgeBase, history: Sequence[Mapping[str, Any]]
+) -> Iterator[str]:
     """That validation fell, or that counting does better; each with what to try."""
     fall = largest_fall([line for line in history if line.get("valid_mrr") is not None])
     if fall is not None:
@@ -29,7 +31,9 @@ def training_notices(model: ScoringModel, kb: KnowledgeBase, history: Sequence[M
         yield from _below_baseline(model, kb)
 
 
-def largest_fall(lines: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], Mapping[str, Any]] | None:
+def largest_fall(
+    lines: Sequence[Mapping[str, Any]],
+) -> tuple[Mapping[str, Any], Mapping[str, Any]] | None:
     """The best epoch and a later one, of those with less than half its MRR the worst; None where there is none.
 
     >>> lines = [{"epoch": 1, "valid_mrr": 0.5}, {"epoch": 2, "valid_mrr": 0.2}, {"epoch": 3, "valid_mrr": 0.6}]

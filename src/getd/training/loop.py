@@ -15,7 +15,14 @@ import torch
 
 from getd.errors import NonFiniteScores, RunError
 from getd.models.base import ScoringModel
-from getd.training.checkpoint import HINT, Progress, check_checkpoint, copy_weights, load_checkpoint, save_checkpoint
+from getd.training.checkpoint import (
+    HINT,
+    Progress,
+    check_checkpoint,
+    copy_weights,
+    load_checkpoint,
+    save_checkpoint,
+)
 from getd.training.moving_average import MovingAverage, Weights
 from getd.training.optimisers import Optimizers
 from getd.training.regimes.base import Regime, Work, one_ahead, shuffled_batches
@@ -39,7 +46,9 @@ class Epoch:
 class Callbacks:
     """How the loop talks to the outside."""
 
-    on_batch: Callable[[int, int, int], None] = lambda epoch, done, total: None  # batches of the epoch
+    on_batch: Callable[[int, int, int], None] = lambda epoch, done, total: (
+        None
+    )  # batches of the epoch
     on_epoch: Callable[[Epoch], None] = lambda epoch: None
     should_stop: Callable[[], bool] = lambda: False  # asked after every batch: an interrupt
 
@@ -64,7 +73,9 @@ class Trainer:
         self.optimizer = Optimizers(model, settings)
         self.generator = torch.Generator().manual_seed(settings.seed)
         self.progress = Progress(generator=self.generator.get_state())
-        self.average = MovingAverage(model, settings.ema, self.optimizer.tables) if settings.ema else None
+        self.average = (
+            MovingAverage(model, settings.ema, self.optimizer.tables) if settings.ema else None
+        )
         self.best: Weights = {}
 
     def train(self, checkpoint: Path | None = None, callbacks: Callbacks | None = None) -> None:
@@ -82,13 +93,27 @@ class Trainer:
             self._one_epoch(checkpoint, callbacks)
             mrr, held_out = self._validate()
             mean = progress.loss_sum / progress.n_facts
-            epoch = Epoch(progress.epoch, mean, progress.seconds, progress.n_facts, learning_rate, mrr, held_out)
+            epoch = Epoch(
+                progress.epoch,
+                mean,
+                progress.seconds,
+                progress.n_facts,
+                learning_rate,
+                mrr,
+                held_out,
+            )
             progress.finished = 0 < settings.patience <= progress.worse
             progress.epoch, progress.batches_done, progress.loss_sum = progress.epoch + 1, 0, 0.0
-            progress.n_facts, progress.seconds, progress.generator = 0, 0.0, self.generator.get_state()
+            progress.n_facts, progress.seconds, progress.generator = (
+                0,
+                0.0,
+                self.generator.get_state(),
+            )
             callbacks.on_epoch(epoch)
             if checkpoint and (
-                epoch.epoch % settings.checkpoint_every == 0 or progress.finished or epoch.epoch == settings.epochs
+                epoch.epoch % settings.checkpoint_every == 0
+                or progress.finished
+                or epoch.epoch == settings.epochs
             ):
                 self.save(checkpoint)
         self._keep_best()
@@ -105,15 +130,25 @@ class Trainer:
 
     def _one_epoch(self, checkpoint: Path | None, callbacks: Callbacks) -> None:
         progress = self.progress
-        self.generator.set_state(progress.generator)  # in the middle of an epoch, the same batches are drawn again
-        batches = shuffled_batches(self.regime.sizes, self.settings.batch_size, self.generator, progress.epoch)
+        self.generator.set_state(
+            progress.generator
+        )  # in the middle of an epoch, the same batches are drawn again
+        batches = shuffled_batches(
+            self.regime.sizes, self.settings.batch_size, self.generator, progress.epoch
+        )
         self.model.train()
         ahead = batches[progress.batches_done :]
         start = time.perf_counter()
         for batch, work in zip(ahead, one_ahead(self.regime.prepare, ahead), strict=True):
             loss, n_facts = self.step(work), len(batch.rows)
-            progress.seconds, start = progress.seconds + time.perf_counter() - start, time.perf_counter()
-            progress.loss_sum, progress.n_facts = progress.loss_sum + loss * n_facts, progress.n_facts + n_facts
+            progress.seconds, start = (
+                progress.seconds + time.perf_counter() - start,
+                time.perf_counter(),
+            )
+            progress.loss_sum, progress.n_facts = (
+                progress.loss_sum + loss * n_facts,
+                progress.n_facts + n_facts,
+            )
             progress.batches_done, progress.steps = progress.batches_done + 1, progress.steps + 1
             callbacks.on_batch(progress.epoch, progress.batches_done, len(batches))
             if callbacks.should_stop():
@@ -139,7 +174,10 @@ class Trainer:
     def _validate(self) -> tuple[float | None, float | None]:
         """The MRR and the loss on validation, where they are due."""
         progress = self.progress
-        is_due = progress.epoch % self.settings.validate_every == 0 or progress.epoch == self.settings.epochs
+        is_due = (
+            progress.epoch % self.settings.validate_every == 0
+            or progress.epoch == self.settings.epochs
+        )
         if self.validate is None or not is_due:
             return None, None
         with self._evaluated_weights():
@@ -168,7 +206,9 @@ class Trainer:
 
     def save(self, path: Path) -> None:
         """Write a checkpoint."""
-        save_checkpoint(path, self.progress, self._parts(), json.loads(self.settings.model_dump_json()))
+        save_checkpoint(
+            path, self.progress, self._parts(), json.loads(self.settings.model_dump_json())
+        )
 
     def _parts(self) -> dict[str, Weights]:
         """All tensors that a checkpoint keeps."""
@@ -200,8 +240,12 @@ class Trainer:
     def _check_progress(self, path: Path, progress: Progress) -> None:
         """Refuse a checkpoint that stands where this training cannot."""
         self.generator.set_state(progress.generator)
-        batches = shuffled_batches(self.regime.sizes, self.settings.batch_size, self.generator, progress.epoch)
+        batches = shuffled_batches(
+            self.regime.sizes, self.settings.batch_size, self.generator, progress.epoch
+        )
         n_facts = sum(len(batch.rows) for batch in batches[: progress.batches_done])
         if progress.batches_done > len(batches) or progress.n_facts != n_facts:
             standing = f"{progress.n_facts} facts in {progress.batches_done} batches"
-            raise RunError(f"{path}: expected a place in {len(batches)} batches, found {standing}{HINT}")
+            raise RunError(
+                f"{path}: expected a place in {len(batches)} batches, found {standing}{HINT}"
+            )

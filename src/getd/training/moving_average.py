@@ -27,7 +27,9 @@ class MovingAverage:
         names = {tensor.data_ptr(): name for name, tensor in self._current.items()}
         self._rows = {id(table): names[table.data_ptr()] for table in tables}
         self.seen: Weights = {  # the logarithm of the product at the step that each row was last brought up to
-            name: torch.zeros(len(self.average[name]), 1, dtype=torch.float64, device=self.average[name].device)
+            name: torch.zeros(
+                len(self.average[name]), 1, dtype=torch.float64, device=self.average[name].device
+            )
             for name in self._rows.values()
         }
 
@@ -38,7 +40,9 @@ class MovingAverage:
             name = self._rows[id(table)]
             late = (self.log_product - self.seen[name][rows]).exp_().to(table.dtype)
             current = table[rows]
-            self.average[name].index_copy_(0, rows, current + late * (self.average[name][rows] - current))
+            self.average[name].index_copy_(
+                0, rows, current + late * (self.average[name][rows] - current)
+            )
 
     @torch.no_grad()
     def after_step(self, touched: Sequence[tuple[Tensor, Tensor]], steps: int) -> None:
@@ -47,7 +51,9 @@ class MovingAverage:
         self.log_product += math.log(decay)
         for table, rows in touched:
             name = self._rows[id(table)]
-            self.average[name].index_copy_(0, rows, self.average[name][rows].lerp_(table[rows], 1 - decay))
+            self.average[name].index_copy_(
+                0, rows, self.average[name][rows].lerp_(table[rows], 1 - decay)
+            )
             self.seen[name][rows] = self.log_product
         for name, tensor in self._current.items():
             if name in self.seen:
@@ -70,7 +76,11 @@ class MovingAverage:
     def state(self) -> Weights:
         """All that is needed to go on, by name."""
         product = torch.tensor(self.log_product, dtype=torch.float64)
-        return self.average | {f"seen/{name}": seen for name, seen in self.seen.items()} | {"log_product": product}
+        return (
+            self.average
+            | {f"seen/{name}": seen for name, seen in self.seen.items()}
+            | {"log_product": product}
+        )
 
     def load_state(self, state: Weights) -> None:
         """Go on from a :meth:`state`."""

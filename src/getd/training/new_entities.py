@@ -67,17 +67,27 @@ def extend(
     if len(new):
         fit_entities(model, kb, new, progress)
     more = count(kb.split("train")) - count(run.kb.split("train"))
-    _write(run, folder, kb, model, {"new_entities": len(new), "facts": more, "known_before": len(named) - more})
+    _write(
+        run,
+        folder,
+        kb,
+        model,
+        {"new_entities": len(new), "facts": more, "known_before": len(named) - more},
+    )
     return open_run(out)
 
 
-def with_facts(kb: KnowledgeBase, named: Sequence[tuple[int, Sequence[str]]]) -> tuple[KnowledgeBase, Ids]:
+def with_facts(
+    kb: KnowledgeBase, named: Sequence[tuple[int, Sequence[str]]]
+) -> tuple[KnowledgeBase, Ids]:
     """The knowledge base with more training facts ``(relation, names)``; and the new number of each entity."""
     names = [name for _, fact in named for name in fact]
     entities = Vocabulary([*kb.entities, *names])
     moved = entities.ids(kb.entities.names)
     splits = {
-        split: {arity: Facts(facts.relation, moved[facts.entities]) for arity, facts in blocks.items()}
+        split: {
+            arity: Facts(facts.relation, moved[facts.entities]) for arity, facts in blocks.items()
+        }
         for split, blocks in kb.splits.items()
     }
     larger = kb.with_entities(entities, splits)
@@ -91,7 +101,9 @@ def with_facts(kb: KnowledgeBase, named: Sequence[tuple[int, Sequence[str]]]) ->
     return larger.with_splits(**{**splits, "train": join(splits["train"], *more)}), moved
 
 
-def _larger(model: ScoringModel, settings: Mapping[str, Any], kb: KnowledgeBase, moved: Ids) -> ScoringModel:
+def _larger(
+    model: ScoringModel, settings: Mapping[str, Any], kb: KnowledgeBase, moved: Ids
+) -> ScoringModel:
     """The model for more entities: those it knows keep their rows, those that are new have 0."""
     found, before = build_model(settings, sizes(kb)), model.state_dict()
     after = {}
@@ -106,7 +118,10 @@ def _larger(model: ScoringModel, settings: Mapping[str, Any], kb: KnowledgeBase,
 
 
 def fit_entities(
-    model: ScoringModel, kb: KnowledgeBase, new: Ids, progress: Callable[[int, int], None] = lambda done, total: None
+    model: ScoringModel,
+    kb: KnowledgeBase,
+    new: Ids,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> None:
     """Give new entities their vectors; their rows alone change."""
     facts = {
@@ -115,9 +130,15 @@ def fit_entities(
         if len(found := block.take(np.flatnonzero(np.isin(block.entities, new).any(axis=1))))
     }
     asked, ids = _Asked(deepcopy(model)), torch.tensor(new)
-    tables = {f"model.{name}": tensor for name, tensor in model.state_dict().items() if _is_table(model, name, tensor)}
+    tables = {
+        f"model.{name}": tensor
+        for name, tensor in model.state_dict().items()
+        if _is_table(model, name, tensor)
+    }
     centre = {name: _means(table, kb, new) for name, table in tables.items()}
-    spread = {name: table[_others(len(table), new)].std(dim=0).mean() for name, table in tables.items()}
+    spread = {
+        name: table[_others(len(table), new)].std(dim=0).mean() for name, table in tables.items()
+    }
     delta = {name: torch.zeros_like(rows, requires_grad=True) for name, rows in centre.items()}
     optimizer = torch.optim.Adam(delta.values(), lr=LEARNING_RATE)
     known, generator = kb.known("train"), torch.Generator().manual_seed(0)
@@ -135,9 +156,13 @@ def fit_entities(
         (PRIOR * prior).backward()  # type: ignore[no-untyped-call]
         for arity, part in parts.items():
             some = next(part)
-            for start, position in product(range(0, len(some), at_once), range(arity)):  # what fits, one by one
+            for start, position in product(
+                range(0, len(some), at_once), range(arity)
+            ):  # what fits, one by one
                 here = some.take(slice(start, start + at_once))
-                weights = {name: table.index_copy(0, ids, rows_of(name)) for name, table in tables.items()}
+                weights = {
+                    name: table.index_copy(0, ids, rows_of(name)) for name, table in tables.items()
+                }
                 loss = _loss(asked, weights, here, position, known) * len(here) / len(some)
                 (loss / (arity * len(facts))).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
@@ -170,12 +195,18 @@ def _parts(facts: Facts, generator: torch.Generator) -> Iterator[Facts]:
             yield facts.take(part)
 
 
-def _loss(asked: _Asked, weights: Mapping[str, Tensor], facts: Facts, position: int, known: KnownAnswers) -> Tensor:
+def _loss(
+    asked: _Asked, weights: Mapping[str, Tensor], facts: Facts, position: int, known: KnownAnswers
+) -> Tensor:
     """The mean loss of the questions that open a position of facts."""
     relation, entities = torch.tensor(facts.relation), torch.tensor(facts.entities)
     scores = functional_call(asked, dict(weights), (relation, entities, position))
-    rows, values = known.lookup(facts.relation, facts.entities, position).others(facts.entities[:, position])
-    return softmax_loss(scores, entities[:, position], (torch.tensor(rows), torch.tensor(values)), SMOOTHING)
+    rows, values = known.lookup(facts.relation, facts.entities, position).others(
+        facts.entities[:, position]
+    )
+    return softmax_loss(
+        scores, entities[:, position], (torch.tensor(rows), torch.tensor(values)), SMOOTHING
+    )
 
 
 def _is_table(model: ScoringModel, name: str, tensor: Tensor) -> bool:
@@ -204,7 +235,10 @@ def _means(table: Tensor, kb: KnowledgeBase, new: Ids) -> Tensor:
             sums.index_add_(0, torch.tensor(facts.relation[old]), table[torch.tensor(column[old])])
             counts = torch.bincount(torch.tensor(facts.relation[old]), minlength=kb.n_relations)
             here = facts.take(~old)
-            relation, rows = torch.tensor(here.relation), torch.tensor(place[here.entities[:, position]])
+            relation, rows = (
+                torch.tensor(here.relation),
+                torch.tensor(place[here.entities[:, position]]),
+            )
             seen = counts[relation] > 0
             mean = sums[relation] / counts[relation].clamp(min=1)[:, None]
             total.index_add_(0, rows[seen], mean[seen])
@@ -213,7 +247,9 @@ def _means(table: Tensor, kb: KnowledgeBase, new: Ids) -> Tensor:
     return torch.where(weight > 0, total / weight.clamp(min=1), everyone)
 
 
-def _write(run: Run, folder: RunFolder, kb: KnowledgeBase, model: ScoringModel, about: Mapping[str, int]) -> None:
+def _write(
+    run: Run, folder: RunFolder, kb: KnowledgeBase, model: ScoringModel, about: Mapping[str, int]
+) -> None:
     with atomic_path(folder.path, replace=False) as temporary:
         temporary.mkdir()
         new = RunFolder(temporary)
@@ -232,7 +268,9 @@ def _keep_fitted(run: Run, new: RunFolder, model: ScoringModel) -> None:
     if isinstance(run.model, WithMemory):
         larger = WithMemory(model, run.model.memory, run.model.weights)
         remembered = run.folder.read_json("memory.json")
-        new.write_json("memory.json", {**remembered, "fitted_to": weights_fingerprint(model.state_dict())})
+        new.write_json(
+            "memory.json", {**remembered, "fitted_to": weights_fingerprint(model.state_dict())}
+        )
     if run.calibration != Calibration():
         calibrated = run.folder.read_json("calibration.json")
         new.write_json("calibration.json", {**calibrated, "fitted_to": model_fingerprint(larger)})

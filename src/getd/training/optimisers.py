@@ -28,7 +28,9 @@ class RowOptimizer(torch.optim.Optimizer):
                     change = self._change(self.state[table], table, rows, grad)
                     table.index_add_(0, rows, change, alpha=-group["lr"])
 
-    def _change(self, state: dict[str, Tensor], table: Tensor, rows: Tensor, grad: Tensor) -> Tensor:
+    def _change(
+        self, state: dict[str, Tensor], table: Tensor, rows: Tensor, grad: Tensor
+    ) -> Tensor:
         raise NotImplementedError
 
 
@@ -37,7 +39,9 @@ class RowAdam(RowOptimizer):
 
     BETA1, BETA2 = 0.9, 0.999
 
-    def _change(self, state: dict[str, Tensor], table: Tensor, rows: Tensor, grad: Tensor) -> Tensor:
+    def _change(
+        self, state: dict[str, Tensor], table: Tensor, rows: Tensor, grad: Tensor
+    ) -> Tensor:
         if not state:
             state |= {"mean": torch.zeros_like(table), "square": torch.zeros_like(table)}
             state["steps"] = torch.zeros(len(table), 1, device=table.device)
@@ -46,14 +50,18 @@ class RowAdam(RowOptimizer):
         square = state["square"][rows].mul_(self.BETA2).addcmul_(grad, grad, value=1 - self.BETA2)
         for name, value in (("steps", steps), ("mean", mean), ("square", square)):
             state[name].index_copy_(0, rows, value)
-        scale = (1 - self.BETA2**steps).sqrt_().div_(1 - self.BETA1**steps)  # both corrections of the bias
+        scale = (
+            (1 - self.BETA2**steps).sqrt_().div_(1 - self.BETA1**steps)
+        )  # both corrections of the bias
         return mean.mul_(scale).div_(square.sqrt_().add_(EPS))
 
 
 class RowAdagrad(RowOptimizer):
     """Adagrad with one sum of squares for each row, of the mean over its dimensions: a number a row is all it keeps."""
 
-    def _change(self, state: dict[str, Tensor], table: Tensor, rows: Tensor, grad: Tensor) -> Tensor:
+    def _change(
+        self, state: dict[str, Tensor], table: Tensor, rows: Tensor, grad: Tensor
+    ) -> Tensor:
         if not state:
             state["sum"] = torch.zeros(len(table), 1, device=table.device, dtype=table.dtype)
         total = state["sum"][rows].add_(grad.square().mean(dim=1, keepdim=True))
@@ -74,11 +82,17 @@ class Optimizers:
         self.parameters = [*self.whole, *self.tables]
         self._parts: dict[str, torch.optim.Optimizer] = {}
         if self.whole and settings.optimizer == "adam":
-            self._parts["whole"] = torch.optim.Adam(self.whole, lr=settings.learning_rate, fused=True)
+            self._parts["whole"] = torch.optim.Adam(
+                self.whole, lr=settings.learning_rate, fused=True
+            )
         elif self.whole:
-            self._parts["whole"] = torch.optim.Adagrad(self.whole, lr=settings.learning_rate, eps=EPS, fused=True)
+            self._parts["whole"] = torch.optim.Adagrad(
+                self.whole, lr=settings.learning_rate, eps=EPS, fused=True
+            )
         if self.tables:
-            self._parts["rows"] = ROW_OPTIMIZERS[settings.optimizer](self.tables, settings.learning_rate)
+            self._parts["rows"] = ROW_OPTIMIZERS[settings.optimizer](
+                self.tables, settings.learning_rate
+            )
 
     def set_learning_rate(self, learning_rate: float) -> None:
         """Of the steps to come."""
@@ -102,14 +116,18 @@ class Optimizers:
         if clip:
             found = [parameter.grad for parameter in self.parameters if parameter.grad is not None]
             values = [grad._values() if grad.is_sparse else grad for grad in found]
-            norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(value) for value in values]))
+            norm = torch.linalg.vector_norm(
+                torch.stack([torch.linalg.vector_norm(value) for value in values])
+            )
             factor = (clip / (norm + 1e-6)).clamp_(max=1.0)
             for value in values:
                 value.mul_(factor)
 
     def touched_rows(self) -> list[tuple[Tensor, Tensor]]:
         """The tables and those of their rows that the next step changes."""
-        return [(table, table.grad._indices()[0]) for table in self.tables if table.grad is not None]
+        return [
+            (table, table.grad._indices()[0]) for table in self.tables if table.grad is not None
+        ]
 
     def step(self) -> None:
         """Change the parameters."""
@@ -162,5 +180,9 @@ def _state_like(optimizer: torch.optim.Optimizer, parameter: Tensor) -> dict[str
 
 def sparse_tables(model: nn.Module) -> list[nn.Parameter]:
     """The tables of which a batch looks few rows up."""
-    tables = [module.weight for module in model.modules() if isinstance(module, nn.Embedding) and module.sparse]
+    tables = [
+        module.weight
+        for module in model.modules()
+        if isinstance(module, nn.Embedding) and module.sparse
+    ]
     return [table for table in tables if isinstance(table, nn.Parameter)]

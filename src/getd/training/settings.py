@@ -19,17 +19,33 @@ class MemorySettings(Settings):
 class TrainSettings(Settings):
     """One field, one meaning, one unit; what is not in the paper is off."""
 
-    regime: Literal["1vsall", "kvsall", "sampled"] = "1vsall"  # facts, questions with all their answers, facts
-    kvsall_loss: Literal["softmax", "bce", "bce-over-softmax"] = "softmax"  # the last is that of the released code
-    negatives: PositiveInt = 256  # sampled: candidates drawn for each position; as many as entities or more: all
+    regime: Literal["1vsall", "kvsall", "sampled"] = (
+        "1vsall"  # facts, questions with all their answers, facts
+    )
+    kvsall_loss: Literal["softmax", "bce", "bce-over-softmax"] = (
+        "softmax"  # the last is that of the released code
+    )
+    negatives: PositiveInt = (
+        256  # sampled: candidates drawn for each position; as many as entities or more: all
+    )
     shared_negatives: bool = True  # sampled: drawn once for a batch; false: for each fact of it
-    negative_power: NonNegativeFloat = 0.0  # sampled: drawn in proportion to frequency to this power; 0: uniformly
-    hard_negatives: NonNegativeInt = 0  # sampled: kept for each question, the drawn ones only to find harder; 0: none
+    negative_power: NonNegativeFloat = (
+        0.0  # sampled: drawn in proportion to frequency to this power; 0: uniformly
+    )
+    hard_negatives: NonNegativeInt = (
+        0  # sampled: kept for each question, the drawn ones only to find harder; 0: none
+    )
     sampled_loss: Literal["softmax", "margin", "logistic"] = "softmax"
-    correction: bool = True  # softmax over drawn negatives: weighed, so that they stand for all candidates
+    correction: bool = (
+        True  # softmax over drawn negatives: weighed, so that they stand for all candidates
+    )
     margin: PositiveFloat = 1.0  # of the margin loss
-    score_shift: NonNegativeFloat = 0.0  # logistic loss: added to scores (those of distances are negative)
-    self_adversarial: NonNegativeFloat = 0.0  # margin, logistic: negatives weigh softmax(this x score); 0: alike
+    score_shift: NonNegativeFloat = (
+        0.0  # logistic loss: added to scores (those of distances are negative)
+    )
+    self_adversarial: NonNegativeFloat = (
+        0.0  # margin, logistic: negatives weigh softmax(this x score); 0: alike
+    )
     optimizer: Literal["adam", "adagrad"] = "adam"
     epochs: PositiveInt = 200
     batch_size: PositiveInt = 128  # facts (questions in kvsall)
@@ -38,7 +54,9 @@ class TrainSettings(Settings):
     label_smoothing: Annotated[float, Ge(0), Lt(1)] = 0.0  # weight spread over all candidates
     relation_loss: NonNegativeFloat = 0.0  # weight of predicting the relation as well
     n3: NonNegativeFloat = 0.0  # weight of the mean cube of the embeddings
-    ema: Annotated[float, Ge(0), Lt(1)] = 0.0  # decay of the moving average of the weights that is evaluated; 0: none
+    ema: Annotated[float, Ge(0), Lt(1)] = (
+        0.0  # decay of the moving average of the weights that is evaluated; 0: none
+    )
     clip: PositiveFloat | None = None  # largest norm of the gradient; None: any
     patience: NonNegativeInt = 10  # validations without a better MRR before stopping; 0: never
     validate_every: PositiveInt = 1  # epochs

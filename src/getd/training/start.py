@@ -93,7 +93,9 @@ def train(
         return _finish(kb, folder, tables, callbacks, ask_test)
 
 
-def full_config(config: Mapping[str, Any], model: str | None, training: Mapping[str, Any]) -> dict[str, Any]:
+def full_config(
+    config: Mapping[str, Any], model: str | None, training: Mapping[str, Any]
+) -> dict[str, Any]:
     """The tables of a config with every setting in them, checked."""
     for section in config:
         if section not in SECTIONS:
@@ -102,9 +104,15 @@ def full_config(config: Mapping[str, Any], model: str | None, training: Mapping[
     name = model or values.get("name", "getd")
     values.pop("name", None)
     settings = model_settings(name, values)
-    chosen = build(TrainSettings, {**DEFAULTS.get(name, {}), **section_of(config, "training"), **training}, "training")
+    chosen = build(
+        TrainSettings,
+        {**DEFAULTS.get(name, {}), **section_of(config, "training"), **training},
+        "training",
+    )
     if isinstance(settings, TensorModelSettings) and settings.norms_by_position is None:
-        one_position = chosen.regime == "kvsall" and settings.norm == "batch"  # is what a batch has statistics of
+        one_position = (
+            chosen.regime == "kvsall" and settings.norm == "batch"
+        )  # is what a batch has statistics of
         settings = settings.model_copy(update={"norms_by_position": one_position})
     memory = build(MemorySettings, section_of(config, "memory"), "memory")
     extra = {key: config[key] for key in ("data", "published") if key in config}
@@ -137,7 +145,10 @@ def _begin(kb: KnowledgeBase, folder: RunFolder, tables: Mapping[str, Any]) -> N
             new = RunFolder(temporary)
             new.write_config(tables)
             new.write_json("model.json", sizes(kb))
-            new.write_json("environment.json", environment() | {"validation_filter": filter_splits(kb, "valid")})
+            new.write_json(
+                "environment.json",
+                environment() | {"validation_filter": filter_splits(kb, "valid")},
+            )
             new.write_knowledge_base(kb)
             (temporary / "checkpoint").mkdir()
     except WriteError:
@@ -148,11 +159,17 @@ def _begin(kb: KnowledgeBase, folder: RunFolder, tables: Mapping[str, Any]) -> N
 
 
 def _holds_a_run(folder: RunFolder) -> RunError:
-    return RunError(f"{folder.path} holds a run already; pass --resume to go on with it or --overwrite to start anew")
+    return RunError(
+        f"{folder.path} holds a run already; pass --resume to go on with it or --overwrite to start anew"
+    )
 
 
 def _resumed(
-    kb: KnowledgeBase, folder: RunFolder, config: Mapping[str, Any], model: str | None, training: Mapping[str, Any]
+    kb: KnowledgeBase,
+    folder: RunFolder,
+    config: Mapping[str, Any],
+    model: str | None,
+    training: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The settings of a run that goes on, on the same facts, from a checkpoint that fits."""
     tables = _same_settings(folder, config, model, training)
@@ -160,7 +177,9 @@ def _resumed(
     if folder.checkpoint.exists():
         _check_checkpoint(folder, tables, checked_sizes(folder, kb))
     elif folder.is_finished():
-        raise RunError(f"{folder.path} is trained and has no checkpoint to go on from; begin another run")
+        raise RunError(
+            f"{folder.path} is trained and has no checkpoint to go on from; begin another run"
+        )
     folder.write_config(tables)
     return tables
 
@@ -170,24 +189,34 @@ def _check_facts(kb: KnowledgeBase, folder: RunFolder) -> None:
     before = folder.read_knowledge_base()
     began, kept = folder.read_roles().fingerprint, facts_fingerprint(before)
     if began is not None and began != kept:
-        raise RunError(f"{folder.path}: expected the names and facts that the run began with, found others")
+        raise RunError(
+            f"{folder.path}: expected the names and facts that the run began with, found others"
+        )
     if facts_fingerprint(kb) == kept:
         return
     if kb.entities != before.entities or kb.signatures != before.signatures:
         raise RunError(f"{folder.path} was trained on other data than {kb.name}")
     sizes_of = [count(each.splits.get("train", {})) for each in (before, kb)]
-    facts = f"{sizes_of[0]:,} train facts" + (f", found {sizes_of[1]:,}" if sizes_of[0] != sizes_of[1] else "")
-    raise RunError(f"{folder.path} was trained on other facts than {kb.name} has ({facts}); begin another run")
+    facts = f"{sizes_of[0]:,} train facts" + (
+        f", found {sizes_of[1]:,}" if sizes_of[0] != sizes_of[1] else ""
+    )
+    raise RunError(
+        f"{folder.path} was trained on other facts than {kb.name} has ({facts}); begin another run"
+    )
 
 
-def _check_checkpoint(folder: RunFolder, tables: Mapping[str, Any], model_sizes: Mapping[str, Any]) -> None:
+def _check_checkpoint(
+    folder: RunFolder, tables: Mapping[str, Any], model_sizes: Mapping[str, Any]
+) -> None:
     """Refuse a checkpoint that was written with other settings, before anything large is made."""
     head = read_head(folder.checkpoint)
     config = folder.path / "config.toml"
     settings = json.loads(build(TrainSettings, tables["training"]).model_dump_json())
     for key, value in settings.items():
         if key != "epochs" and key in head.settings and head.settings[key] != value:
-            expected = f"training.{key} = {shown(head.settings[key])}, as the checkpoint was written with"
+            expected = (
+                f"training.{key} = {shown(head.settings[key])}, as the checkpoint was written with"
+            )
             raise RunError(f"{config}: expected {expected}, found {shown(value)}")
     with bounded(folder, inf), torch.device("meta"):
         model = build_model(tables["model"], model_sizes)
@@ -199,7 +228,10 @@ def _same_settings(
 ) -> dict[str, Any]:
     """The settings of a run that goes on: its own; what is given again must agree, but for the number of epochs."""
     before = {"training": {}, **folder.read_config()}
-    given = {"model": dict(config.get("model", {})), "training": {**config.get("training", {}), **training}}
+    given = {
+        "model": dict(config.get("model", {})),
+        "training": {**config.get("training", {}), **training},
+    }
     if model:
         given["model"]["name"] = model
     for section, values in given.items():
@@ -207,7 +239,9 @@ def _same_settings(
             kept, name = before[section].get(key), f"{section}.{key}"
             agrees = kept == (list(value) if isinstance(value, tuple) else value)
             if not agrees and name != "training.epochs":
-                raise RunError(f"{folder.path} was begun with {name} = {kept}, found {value}; begin another run")
+                raise RunError(
+                    f"{folder.path} was begun with {name} = {kept}, found {value}; begin another run"
+                )
     merged = {section: {**before[section], **given[section]} for section in given}
     try:
         return full_config({**before, **merged}, None, {})
@@ -216,21 +250,31 @@ def _same_settings(
 
 
 @contextmanager
-def trainer_of(kb: KnowledgeBase, tables: Mapping[str, Any], model_sizes: Mapping[str, Any]) -> Iterator[Trainer]:
+def trainer_of(
+    kb: KnowledgeBase, tables: Mapping[str, Any], model_sizes: Mapping[str, Any]
+) -> Iterator[Trainer]:
     """A trainer that has not begun, its threads and its random numbers; ``tables`` are those of a full config."""
     settings = build(TrainSettings, tables["training"])
     with _arithmetic(settings.threads), torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
-        model = build_model(tables["model"], model_sizes, torch.Generator().manual_seed(settings.seed))
+        model = build_model(
+            tables["model"], model_sizes, torch.Generator().manual_seed(settings.seed)
+        )
         device = _device(settings)
         model.to(device)
-        regime = REGIMES[settings.regime](kb.split("train"), kb.known("train"), kb.n_entities, settings, device)
+        regime = REGIMES[settings.regime](
+            kb.split("train"), kb.known("train"), kb.n_entities, settings, device
+        )
         loss = _held_out_loss(kb, settings) if settings.validation_loss else None
         yield Trainer(model, regime, _validation(kb, settings), settings, loss)
 
 
 def _finish(
-    kb: KnowledgeBase, folder: RunFolder, tables: Mapping[str, Any], callbacks: Callbacks, ask_test: bool
+    kb: KnowledgeBase,
+    folder: RunFolder,
+    tables: Mapping[str, Any],
+    callbacks: Callbacks,
+    ask_test: bool,
 ) -> Run:
     with trainer_of(kb, tables, checked_sizes(folder, kb)) as trainer:
         if folder.checkpoint.exists():
@@ -241,7 +285,9 @@ def _finish(
                 trainer.train(folder.checkpoint, _watch(folder, callbacks, interrupted))
         except Interrupted:
             raise Interrupted(f"go on with: getd train --resume --out {folder.path}") from None
-    folder.write_weights(trainer.model.state_dict())  # what was fitted to others is not used from now on
+    folder.write_weights(
+        trainer.model.state_dict()
+    )  # what was fitted to others is not used from now on
     run, settings = open_bare_run(folder.path), trainer.settings
     if tables["memory"]["use"] or folder.has_memory():
         run.remember(settings.validation_sample)
@@ -249,15 +295,23 @@ def _finish(
         run.calibrate(settings.validation_sample)
     if ask_test and "test" in kb.splits:  # the one time
         progress = trainer.progress
-        chosen = {"best_epoch": progress.best_epoch, "valid_mrr": progress.best_mrr} if progress.best_epoch else {}
+        chosen = (
+            {"best_epoch": progress.best_epoch, "valid_mrr": progress.best_mrr}
+            if progress.best_epoch
+            else {}
+        )
         folder.write_json(
-            "report.json", run.evaluate("test", sample=settings.test_sample, seed=settings.seed).as_dict() | chosen
+            "report.json",
+            run.evaluate("test", sample=settings.test_sample, seed=settings.seed).as_dict()
+            | chosen,
         )
     run.notices = tuple(training_notices(run.model, kb, folder.read_history()))
     return run
 
 
-def _validation(kb: KnowledgeBase, settings: TrainSettings) -> Callable[[ScoringModel], float] | None:
+def _validation(
+    kb: KnowledgeBase, settings: TrainSettings
+) -> Callable[[ScoringModel], float] | None:
     if "valid" not in kb.splits:
         return None
     known = known_for_choosing(kb)
@@ -268,15 +322,21 @@ def _validation(kb: KnowledgeBase, settings: TrainSettings) -> Callable[[Scoring
 
 def _held_out_loss(kb: KnowledgeBase, settings: TrainSettings) -> Callable[[ScoringModel], float]:
     blocks, known = kb.split("valid"), known_for_choosing(kb)
-    return lambda model: held_out_loss(model, blocks, known, settings.validation_sample, settings.seed)
+    return lambda model: held_out_loss(
+        model, blocks, known, settings.validation_sample, settings.seed
+    )
 
 
 def _watch(folder: RunFolder, callbacks: Callbacks, interrupted: threading.Event) -> Callbacks:
     def on_epoch(epoch: Epoch) -> None:
-        folder.append_history({key: value for key, value in asdict(epoch).items() if value is not None})
+        folder.append_history(
+            {key: value for key, value in asdict(epoch).items() if value is not None}
+        )
         callbacks.on_epoch(epoch)
 
-    return Callbacks(callbacks.on_batch, on_epoch, lambda: interrupted.is_set() or callbacks.should_stop())
+    return Callbacks(
+        callbacks.on_batch, on_epoch, lambda: interrupted.is_set() or callbacks.should_stop()
+    )
 
 
 @contextmanager

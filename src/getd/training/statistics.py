@@ -43,4 +43,7 @@ def _batches(blocks: Blocks, seed: int, device: torch.device) -> Iterator[tuple[
         for sample in sample_facts({arity: facts}, SAMPLE, seed).values():
             for start in range(0, len(sample), BATCH):
                 batch = sample.take(slice(start, start + BATCH))
-                yield torch.tensor(batch.relation, device=device), torch.tensor(batch.entities, device=device)
+                yield (
+                    torch.tensor(batch.relation, device=device),
+                    torch.tensor(batch.entities, device=device),
+                )

@@ -37,7 +37,10 @@ class Range(Settings):
 
     def holds(self, value: Any) -> bool:
         """Whether it may be tried."""
-        return isinstance(value, int if self.is_whole else int | float) and self.low <= value <= self.high
+        return (
+            isinstance(value, int if self.is_whole else int | float)
+            and self.low <= value <= self.high
+        )
 
 
 class Choices(Settings):
@@ -57,7 +60,9 @@ class Choices(Settings):
 Space = dict[str, Range | Choices]  # by section.key
 
 
-def read_space(space: str | Mapping[str, Any], config: Mapping[str, Any], model: str | None = None) -> Space:
+def read_space(
+    space: str | Mapping[str, Any], config: Mapping[str, Any], model: str | None = None
+) -> Space:
     """The space of that name, without what the model has not; or of a file or tables, all of which must fit."""
     if not isinstance(space, str):
         return _build("space", space, config, model)
@@ -66,22 +71,32 @@ def read_space(space: str | Mapping[str, Any], config: Mapping[str, Any], model:
     elif Path(space).exists():
         tables = read_toml(Path(space))
     else:
-        raise ConfigError(f"no space or file {space!r}{nearest(space, SPACES)} (there are {', '.join(SPACES)})")
+        raise ConfigError(
+            f"no space or file {space!r}{nearest(space, SPACES)} (there are {', '.join(SPACES)})"
+        )
     return _build(space, tables, config, model)
 
 
-def _build(name: str, tables: Mapping[str, Any], config: Mapping[str, Any], model: str | None) -> Space:
+def _build(
+    name: str, tables: Mapping[str, Any], config: Mapping[str, Any], model: str | None
+) -> Space:
     checked = full_config(config, model, {})
     space: Space = {}
     for section, keys in tables.items():
-        is_table = isinstance(keys, Mapping) and all(isinstance(value, Mapping) for value in keys.values())
+        is_table = isinstance(keys, Mapping) and all(
+            isinstance(value, Mapping) for value in keys.values()
+        )
         if section not in ("model", "training") or not is_table:
-            raise ConfigError(f"{name}: expected tables [model.KEY] and [training.KEY], found {section!r}")
+            raise ConfigError(
+                f"{name}: expected tables [model.KEY] and [training.KEY], found {section!r}"
+            )
         for key, values in keys.items():
             if key in checked[section] and key != "name":
                 space[f"{section}.{key}"] = _dimension(f"{name}: {section}.{key}", values)
             elif name not in SPACES:
-                raise ConfigError(f"{name}: no setting {section}.{key}{nearest(key, list(checked[section]))}")
+                raise ConfigError(
+                    f"{name}: no setting {section}.{key}{nearest(key, list(checked[section]))}"
+                )
     _check(space, config, model)
     return space
 

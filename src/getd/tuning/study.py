@@ -17,7 +17,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import optuna
-from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError, SQLAlchemyError
@@ -32,7 +37,10 @@ from getd.tuning.space import Choices, Range, Space
 from getd.tuning.trial import Trial
 
 Pruning = Literal["median", "hyperband", "none"]
-SIGN_OF_LIFE, LOST = 20.0, 600.0  # seconds between signs of life; without one for so long a trial elsewhere is lost
+SIGN_OF_LIFE, LOST = (
+    20.0,
+    600.0,
+)  # seconds between signs of life; without one for so long a trial elsewhere is lost
 FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
 
 
@@ -48,17 +56,35 @@ class Study:
     """Trials of one model on one knowledge base over one space."""
 
     def __init__(
-        self, storage: str, name: str, data: str, config: Mapping[str, Any], space: Space, pruning: Pruning, seed: int
+        self,
+        storage: str,
+        name: str,
+        data: str,
+        config: Mapping[str, Any],
+        space: Space,
+        pruning: Pruning,
+        seed: int,
     ) -> None:
         tables = full_config(config, None, {})
-        self.config, self.space, self.epochs, self.seed = dict(config), space, tables["training"]["epochs"], seed
+        self.config, self.space, self.epochs, self.seed = (
+            dict(config),
+            space,
+            tables["training"]["epochs"],
+            seed,
+        )
         told = {
             "data": data,
             "config": {section: tables[section] for section in ("model", "training")},
             "space": {key: dimension.model_dump() for key, dimension in space.items()},
         }
-        settings = {f"{section}.{key}": value for section in told["config"] for key, value in tables[section].items()}
-        self._first = {key: settings[key] for key, dimension in space.items() if dimension.holds(settings[key])}
+        settings = {
+            f"{section}.{key}": value
+            for section in told["config"]
+            for key, value in tables[section].items()
+        }
+        self._first = {
+            key: settings[key] for key, dimension in space.items() if dimension.holds(settings[key])
+        }
         self._told = json.loads(json.dumps(told))  # as the storage gives it back
         self._study = _patiently(lambda: self._open(storage, name, pruning))
 
@@ -77,7 +103,9 @@ class Study:
             if key not in before:
                 study.set_user_attr(key, value)
             elif before[key] != value:
-                raise ConfigError(f"the study {name} of {storage} was begun with another {key}; name another study")
+                raise ConfigError(
+                    f"the study {name} of {storage} was begun with another {key}; name another study"
+                )
         return study
 
     def run(self, kb: KnowledgeBase, trials: int, callbacks: TuningCallbacks | None = None) -> None:
@@ -85,7 +113,10 @@ class Study:
 
         They see the knowledge base as if nobody had written a test split: it filters nothing either.
         """
-        kb, callbacks = kb.with_splits(train=kb.split("train"), valid=kb.split("valid")), callbacks or TuningCallbacks()
+        kb, callbacks = (
+            kb.with_splits(train=kb.split("train"), valid=kb.split("valid")),
+            callbacks or TuningCallbacks(),
+        )
         while True:
             self._rescue()
             found = self._study.get_trials(deepcopy=False)
@@ -100,7 +131,11 @@ class Study:
 
     def trials(self) -> list[Trial]:
         """All trials so far."""
-        return [_plain(trial) for trial in self._study.get_trials(deepcopy=False) if trial.state != TrialState.WAITING]
+        return [
+            _plain(trial)
+            for trial in self._study.get_trials(deepcopy=False)
+            if trial.state != TrialState.WAITING
+        ]
 
     def best(self) -> Trial | None:
         """The trial with the highest validation MRR that was trained to its end."""
@@ -112,7 +147,9 @@ class Study:
         done = [trial for trial in self.trials() if trial.state == "complete"]
         if len(done) < 5 or len({trial.mrr for trial in done}) < 2:
             return {}
-        evaluator = optuna.importance.PedAnovaImportanceEvaluator(target_quantile=0.25, evaluate_on_local=False)
+        evaluator = optuna.importance.PedAnovaImportanceEvaluator(
+            target_quantile=0.25, evaluate_on_local=False
+        )
         return dict(optuna.importance.get_param_importances(self._study, evaluator=evaluator))
 
     def note(self, key: str, value: Any = None) -> Any:
@@ -122,15 +159,22 @@ class Study:
         return self._study.user_attrs.get(key)
 
     def _one(self, kb: KnowledgeBase, trials: int, callbacks: TuningCallbacks) -> None:
-        trial = self._study.ask({name: _distribution(dimension) for name, dimension in self.space.items()})
+        trial = self._study.ask(
+            {name: _distribution(dimension) for name, dimension in self.space.items()}
+        )
         trial.set_user_attr("worker", worker())
         wanted = [
-            t.number for t in self._study.get_trials(deepcopy=False) if t.state in (*FINISHED, TrialState.RUNNING)
+            t.number
+            for t in self._study.get_trials(deepcopy=False)
+            if t.state in (*FINISHED, TrialState.RUNNING)
         ]
         if trial.number in wanted[trials:]:  # somebody else was quicker with the last one
             self._study.tell(trial, state=TrialState.FAIL)
             return
-        start, tables = time.perf_counter(), full_config(with_values(self.config, trial.params), None, {})
+        start, tables = (
+            time.perf_counter(),
+            full_config(with_values(self.config, trial.params), None, {}),
+        )
         try:
             state = self._train(kb, tables, trial, callbacks.training(trial.number, self.epochs))
             trial.set_user_attr("seconds", round(time.perf_counter() - start, 1))
@@ -140,14 +184,22 @@ class Study:
         except KeyboardInterrupt:
             self._lose(trial.number)
             raise Interrupted("go on with the same command") from None
-        except optuna.exceptions.UpdateFinishedTrialError:  # given up as lost by another process: it has them anew
+        except (
+            optuna.exceptions.UpdateFinishedTrialError
+        ):  # given up as lost by another process: it has them anew
             return
         found = self.trials()
         finished = sum(other.state in ("complete", "pruned") for other in found)
-        callbacks.on_trial(next(other for other in found if other.number == trial.number), self.best(), finished)
+        callbacks.on_trial(
+            next(other for other in found if other.number == trial.number), self.best(), finished
+        )
 
     def _train(
-        self, kb: KnowledgeBase, tables: Mapping[str, Any], trial: optuna.Trial, callbacks: Callbacks
+        self,
+        kb: KnowledgeBase,
+        tables: Mapping[str, Any],
+        trial: optuna.Trial,
+        callbacks: Callbacks,
     ) -> TrialState:
         last_sign = time.monotonic()
 
@@ -181,14 +233,18 @@ class Study:
         """Trials whose process is gone are lost, and their settings tried again."""
         for trial in self._study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
             if is_gone(
-                trial.user_attrs.get("worker"), trial.datetime_start.timestamp() if trial.datetime_start else 0.0
+                trial.user_attrs.get("worker"),
+                trial.datetime_start.timestamp() if trial.datetime_start else 0.0,
             ):
                 self._lose(trial.number)
 
     def _lose(self, number: int) -> None:
         try:
             trial = self._study.tell(number, state=TrialState.FAIL)
-        except (ValueError, optuna.exceptions.UpdateFinishedTrialError):  # another process was quicker
+        except (
+            ValueError,
+            optuna.exceptions.UpdateFinishedTrialError,
+        ):  # another process was quicker
             return
         if trial.params:
             self._study.enqueue_trial(trial.params)
@@ -229,12 +285,20 @@ class _SeededByTrial(optuna.samplers.BaseSampler):
     """
 
     def __init__(self, seed: int, first: Mapping[str, Any]) -> None:
-        self._seed, self._first, self._sampler = seed, first, optuna.samplers.TPESampler(constant_liar=True)
+        self._seed, self._first, self._sampler = (
+            seed,
+            first,
+            optuna.samplers.TPESampler(constant_liar=True),
+        )
 
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
-        self._sampler = optuna.samplers.TPESampler(seed=self._seed + 7919 * trial.number, constant_liar=True)
+        self._sampler = optuna.samplers.TPESampler(
+            seed=self._seed + 7919 * trial.number, constant_liar=True
+        )
 
-    def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+    def infer_relative_search_space(
+        self, study: optuna.Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
         return self._sampler.infer_relative_search_space(study, trial)
 
     def sample_relative(
@@ -243,7 +307,11 @@ class _SeededByTrial(optuna.samplers.BaseSampler):
         return self._sampler.sample_relative(study, trial, search_space)
 
     def sample_independent(
-        self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+        self,
+        study: optuna.Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
     ) -> Any:
         if trial.number == 0 and param_name in self._first:
             return self._first[param_name]
@@ -258,20 +326,33 @@ def _storage(storage: str) -> optuna.storages.BaseStorage:
             return optuna.storages.RDBStorage(storage)
         except ImportError:
             raise ConfigError(f"no driver for {kind}: pip install 'getd[distributed]'") from None
-        except (SQLAlchemyError, ValueError) as error:  # the address may hold a password: it is not repeated
-            raise ConfigError(f"the {kind} storage cannot be opened: {str(error).splitlines()[0]}") from None
+        except (
+            SQLAlchemyError,
+            ValueError,
+        ) as error:  # the address may hold a password: it is not repeated
+            raise ConfigError(
+                f"the {kind} storage cannot be opened: {str(error).splitlines()[0]}"
+            ) from None
     path = Path(storage)
     if path.suffix not in (".db", ".journal"):
         raise ConfigError(f"expected a study FILE.db (SQLite) or FILE.journal, found {storage!r}")
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".journal":
         return optuna.storages.JournalStorage(JournalFileBackend(str(path)))
-    if path.exists() and path.stat().st_size and not path.read_bytes()[:16].startswith(b"SQLite format 3"):
+    if (
+        path.exists()
+        and path.stat().st_size
+        and not path.read_bytes()[:16].startswith(b"SQLite format 3")
+    ):
         raise ConfigError(f"{path}: expected a SQLite file, found another")
     try:
-        return optuna.storages.RDBStorage(f"sqlite:///{path}", engine_kwargs={"connect_args": {"timeout": 120}})
+        return optuna.storages.RDBStorage(
+            f"sqlite:///{path}", engine_kwargs={"connect_args": {"timeout": 120}}
+        )
     except DatabaseError as error:
-        if isinstance(error, OperationalError | IntegrityError):  # another process is making the tables
+        if isinstance(
+            error, OperationalError | IntegrityError
+        ):  # another process is making the tables
             raise
         raise ConfigError(f"{path}: expected a study, found a broken file ({error.orig})") from None
 
@@ -306,8 +387,18 @@ def _distribution(dimension: Range | Choices) -> BaseDistribution:
 
 
 def _plain(trial: FrozenTrial) -> Trial:
-    names = {TrialState.COMPLETE: "complete", TrialState.PRUNED: "pruned", TrialState.RUNNING: "running"}
+    names = {
+        TrialState.COMPLETE: "complete",
+        TrialState.PRUNED: "pruned",
+        TrialState.RUNNING: "running",
+    }
     curve = dict(sorted(trial.intermediate_values.items()))
-    about = {key: value for key, value in trial.user_attrs.items() if key in ("best_epoch", "seconds", "reason")}
+    about = {
+        key: value
+        for key, value in trial.user_attrs.items()
+        if key in ("best_epoch", "seconds", "reason")
+    }
     mrr = trial.value if trial.state == TrialState.COMPLETE else max(curve.values(), default=None)
-    return Trial(trial.number, names.get(trial.state, "lost"), dict(trial.params), mrr, curve, about)
+    return Trial(
+        trial.number, names.get(trial.state, "lost"), dict(trial.params), mrr, curve, about
+    )

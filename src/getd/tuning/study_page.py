@@ -36,16 +36,26 @@ def write_page(study: Study, path: Path) -> Path:
     if shown:
         parts.append(
             _picture(
-                _alone(history, shown), "Validation MRR of each trial (● trained to its end, × pruned), best so far."
+                _alone(history, shown),
+                "Validation MRR of each trial (● trained to its end, × pruned), best so far.",
             )
         )
         importances = study.importances()
         if importances:
             parts.append(
-                _picture(_alone(bars, importances), "How much each setting matters for being among the best quarter.")
+                _picture(
+                    _alone(bars, importances),
+                    "How much each setting matters for being among the best quarter.",
+                )
             )
-        parts.append(_picture(slices(shown, study.space), "Validation MRR by the value of each setting."))
-        parts.append(_picture(_alone(curves, shown, best), "Validation MRR by epoch; the best trial is bold."))
+        parts.append(
+            _picture(slices(shown, study.space), "Validation MRR by the value of each setting.")
+        )
+        parts.append(
+            _picture(
+                _alone(curves, shown, best), "Validation MRR by epoch; the best trial is bold."
+            )
+        )
     parts.append(_table(trials, best, list(study.space)))
     text = f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{escape(model)} on {escape(data)}</title>\n'
     text += (
@@ -77,19 +87,32 @@ def _summary(trials: Sequence[Trial], best: Trial | None) -> str:
     text = f"<p>{len(trials)} trials: {states or 'none yet'}. Chosen on validation; test was not read.</p>"
     if best is not None:
         values = ", ".join(f"{name} = {_text(value)}" for name, value in best.values.items())
-        text += f"<p><strong>Best: {best.mrr:.4f}</strong>, trial {best.number}: {escape(values)}</p>"
+        text += (
+            f"<p><strong>Best: {best.mrr:.4f}</strong>, trial {best.number}: {escape(values)}</p>"
+        )
     return text
 
 
 def _table(trials: Sequence[Trial], best: Trial | None, names: Sequence[str]) -> str:
-    head = "".join(f"<th>{escape(name)}</th>" for name in ["trial", "state", "MRR", "epochs", "minutes", *names])
+    head = "".join(
+        f"<th>{escape(name)}</th>"
+        for name in ["trial", "state", "MRR", "epochs", "minutes", *names]
+    )
     rows = []
     for trial in sorted(trials, key=lambda trial: -(trial.mrr or 0.0)):
         minutes = trial.about.get("seconds")
-        cells = [trial.number, trial.state, trial.mrr, max(trial.curve, default=None), minutes and minutes / 60]
+        cells = [
+            trial.number,
+            trial.state,
+            trial.mrr,
+            max(trial.curve, default=None),
+            minutes and minutes / 60,
+        ]
         cells += [trial.values.get(name) for name in names]
         kind = "best" if best is not None and trial.number == best.number else trial.state
-        rows.append(f'<tr class="{kind}">{"".join(f"<td>{escape(_text(cell))}</td>" for cell in cells)}</tr>')
+        rows.append(
+            f'<tr class="{kind}">{"".join(f"<td>{escape(_text(cell))}</td>" for cell in cells)}</tr>'
+        )
     return f"<table><tr>{head}</tr>\n" + "\n".join(rows) + "\n</table>"
 
 

@@ -21,4 +21,7 @@ class Trial:
 
 def counts(trials: Sequence[Trial]) -> dict[str, int]:
     """How many trials there are of each state."""
-    return {state: sum(trial.state == state for trial in trials) for state in ("complete", "pruned", "running", "lost")}
+    return {
+        state: sum(trial.state == state for trial in trials)
+        for state in ("complete", "pruned", "running", "lost")
+    }

@@ -80,7 +80,9 @@ def tune(
     opened.run(kb, trials, callbacks)
     best = opened.best()
     if best is None:
-        raise RunError("every trial of this study was pruned or lost; try more trials, or pruning none")
+        raise RunError(
+            "every trial of this study was pruned or lost; try more trials, or pruning none"
+        )
     return Tuned(opened, best, _retrain(opened, best, kb, folder, retraining))
 
 
@@ -89,10 +91,16 @@ def _retrain(
 ) -> Run | None:
     """Train the best settings into the folder, unless that is done or another process is at it."""
     before = study.note("run")
-    same = before is not None and before["path"] == str(folder.path) and before["trial"] == best.number
+    same = (
+        before is not None and before["path"] == str(folder.path) and before["trial"] == best.number
+    )
     if same and folder.exists() and folder.is_finished():
         return open_run(folder.path)
-    if same and before["worker"]["process"] != worker()["process"] and not is_gone(before["worker"]):
+    if (
+        same
+        and before["worker"]["process"] != worker()["process"]
+        and not is_gone(before["worker"])
+    ):
         return None
     study.note("run", {"path": str(folder.path), "trial": best.number, "worker": worker()})
     config = with_values(study.config, best.values)
@@ -116,4 +124,6 @@ def _check_place(study: Study, folder: RunFolder) -> None:
     """A run that this study did not write stays."""
     before = study.note("run")
     if folder.path.exists() and not (before and before["path"] == str(folder.path)):
-        raise RunError(f"{folder.path} is there and not of this study; choose another place with --out")
+        raise RunError(
+            f"{folder.path} is there and not of this study; choose another place with --out"
+        )

@@ -19,10 +19,22 @@ from getd.training.start import train
 
 DEMO_CONFIG: dict[str, Any] = {
     "data": "demo",
-    "model": {"name": "getd", "entity_dim": 32, "ring_ranks": 12, "entity_dropout": 0.2, "query_dropout": 0.2},
+    "model": {
+        "name": "getd",
+        "entity_dim": 32,
+        "ring_ranks": 12,
+        "entity_dropout": 0.2,
+        "query_dropout": 0.2,
+    },
     "training": {"epochs": 40, "learning_rate": 0.01, "patience": 10},
 }
-_SHOWN = (("plays for", 1), ("transfer", 2), ("award", 0), ("fixture", 2), ("born in", 1))  # relation, hidden position
+_SHOWN = (
+    ("plays for", 1),
+    ("transfer", 2),
+    ("award", 0),
+    ("fixture", 2),
+    ("born in", 1),
+)  # relation, hidden position
 
 
 def train_demo(out: Path, callbacks: Callbacks | None = None) -> Run:
@@ -30,7 +42,13 @@ def train_demo(out: Path, callbacks: Callbacks | None = None) -> Run:
     folder = RunFolder(out)
     if folder.exists() and (data := folder.read_roles().data) != "demo":
         raise RunError(f"{out} holds a run on {data}; choose another place for the demo")
-    return train(load("demo"), out=out, config=DEMO_CONFIG, overwrite=True, callbacks=callbacks or Callbacks())
+    return train(
+        load("demo"),
+        out=out,
+        config=DEMO_CONFIG,
+        overwrite=True,
+        callbacks=callbacks or Callbacks(),
+    )
 
 
 def sample_questions(kb: KnowledgeBase) -> list[tuple[Question, str]]:

@@ -16,7 +16,9 @@ def calibrate(
     run: Path,
     /,
     *,
-    sample: Annotated[int | None, Parameter(help="Fit on this many facts of each arity, drawn at random.")] = None,
+    sample: Annotated[
+        int | None, Parameter(help="Fit on this many facts of each arity, drawn at random.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Fit on validation what turns the scores of a run into probabilities and confidence; test is not read.
@@ -37,8 +39,17 @@ def calibrate(
     found = opened.folder.read_json("calibration.json")["valid"]
     errors = {name: found[name]["error"] for name in ("before", "after")}
     if json:
-        print_json({"run": str(run), "temperature": fitted.temperature, "calibration_error": errors})
+        print_json(
+            {"run": str(run), "temperature": fitted.temperature, "calibration_error": errors}
+        )
         return
-    rows = [[arity, value, fitted.confidence[arity].shape] for arity, value in fitted.temperature.items()]
+    rows = [
+        [arity, value, fitted.confidence[arity].shape]
+        for arity, value in fitted.temperature.items()
+    ]
     print_table("Fitted", ["arity", "temperature", "confidence"], rows)
-    print_table("Calibration error of first answers, on validation", ["", "error"], [*map(list, errors.items())])
+    print_table(
+        "Calibration error of first answers, on validation",
+        ["", "error"],
+        [*map(list, errors.items())],
+    )

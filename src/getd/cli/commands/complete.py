@@ -19,7 +19,9 @@ def complete(
     out: Annotated[Path, Parameter(help="The file to write: .tsv, .jsonl or .parquet.")],
     top: Annotated[int, Parameter(help="How many facts at most.")] = 100,
     min_confidence: Annotated[float, Parameter(help="The least chance that a fact is true.")] = 0.5,
-    overwrite: Annotated[bool, Parameter(help="Replace a file that is there.", negative="")] = False,
+    overwrite: Annotated[
+        bool, Parameter(help="Replace a file that is there.", negative="")
+    ] = False,
 ) -> None:
     """Write the most probable missing facts of a relation, the likeliest first.
 
@@ -40,7 +42,9 @@ def complete(
     if not 0 <= min_confidence <= 1:
         raise ConfigError(f"expected --min-confidence between 0 and 1, found {min_confidence:g}")
     opened = open_run(run)
-    asked = CompletionRequest(opened.fingerprint(), find_relation(opened.kb, relation), top, min_confidence)
+    asked = CompletionRequest(
+        opened.fingerprint(), find_relation(opened.kb, relation), top, min_confidence
+    )
     with counting_progress("asking") as progress:
         number = write_facts(opened.answerer, asked, out, progress, overwrite)
     print_line(f"{out}: {number:,} facts")

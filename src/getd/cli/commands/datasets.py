@@ -23,6 +23,20 @@ def datasets(*, json: Json = False) -> None:
         + [record["entities"], record["relations"]]
         for record in records
     ]
-    header = ["name", "what", "licence", "source", "place", "arity", "train", "valid", "test", "entities", "relations"]
+    header = [
+        "name",
+        "what",
+        "licence",
+        "source",
+        "place",
+        "arity",
+        "train",
+        "valid",
+        "test",
+        "entities",
+        "relations",
+    ]
     print_table("Data sets", header, rows, left=5)
-    print_line(f"A data set that is not here is downloaded to {cache_folder()} when it is first used.")
+    print_line(
+        f"A data set that is not here is downloaded to {cache_folder()} when it is first used."
+    )

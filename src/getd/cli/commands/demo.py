@@ -16,7 +16,8 @@ from getd.cli.output import training_progress
 def demo(
     *,
     out: Annotated[
-        Path, Parameter(help="The run folder; what is there is replaced if it is a run of the demo.")
+        Path,
+        Parameter(help="The run folder; what is there is replaced if it is a run of the demo."),
     ] = Path("runs/demo"),
     quiet: Annotated[bool, Parameter(help="No progress.", negative="")] = False,
     json: Json = False,

@@ -16,9 +16,12 @@ def evaluate(
     run: Path,
     /,
     *,
-    split: Annotated[Literal["train", "valid", "test"], Parameter(help="Which facts are asked for.")] = "test",
+    split: Annotated[
+        Literal["train", "valid", "test"], Parameter(help="Which facts are asked for.")
+    ] = "test",
     by: Annotated[
-        Literal["arity", "position", "relation", "seen"] | None, Parameter(help="Show the metrics of these groups too.")
+        Literal["arity", "position", "relation", "seen"] | None,
+        Parameter(help="Show the metrics of these groups too."),
     ] = None,
     ties: Annotated[
         Literal["realistic", "optimistic", "pessimistic"], Parameter(help="Which rank ties get.")
@@ -48,5 +51,13 @@ def evaluate(
             [name, *(group[key] for key in keys), *(group["floors"][floor] for floor in floors)]
             for name, group in found["by"][by].items()
         ]
-        header = [by, "questions", "MRR", "Hits@1", "Hits@3", "Hits@10", *(f"MRR of {floor}" for floor in floors)]
+        header = [
+            by,
+            "questions",
+            "MRR",
+            "Hits@1",
+            "Hits@3",
+            "Hits@10",
+            *(f"MRR of {floor}" for floor in floors),
+        ]
         print_table(f"By {by}", header, rows)

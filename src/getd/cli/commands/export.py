@@ -32,7 +32,11 @@ def export(
 
     opened = open_run(run)
     if to == "onnx" and opened.folder.has_memory():
-        print_notices(["the graphs are the model without its memory, so they score otherwise than getd predict"])
+        print_notices(
+            [
+                "the graphs are the model without its memory, so they score otherwise than getd predict"
+            ]
+        )
     with counting_progress("exporting") as progress:
         written = write(opened, out, to, overwrite, progress)
     for path in written:

@@ -39,7 +39,11 @@ def extend(
         found = extend_run(open_run(run), facts, out, progress, chosen(format))
     about = found.folder.read_json("extended.json")
     if json:
-        print_json({"run": str(out), **{key: value for key, value in about.items() if key != "from"}})
+        print_json(
+            {"run": str(out), **{key: value for key, value in about.items() if key != "from"}}
+        )
         return
     told = f"{out}: {about['facts']:,} facts more, {about['new_entities']:,} new entities"
-    print_line(f"{told}; {about['known_before']:,} facts were known" if about["known_before"] else told)
+    print_line(
+        f"{told}; {about['known_before']:,} facts were known" if about["known_before"] else told
+    )

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from getd.cli.options import Json, Reading
-from getd.cli.output import cell, console, download_progress, print_json, print_line, print_notices, print_table
+from getd.cli.output import (
+    cell,
+    console,
+    download_progress,
+    print_json,
+    print_line,
+    print_notices,
+    print_table,
+)
 
 if TYPE_CHECKING:
     from getd.facts.knowledge_base import KnowledgeBase
@@ -48,7 +56,9 @@ def info(
     if floors:
         keys = ("mrr", "hits_at_1", "hits_at_3", "hits_at_10")
         rows = [[f"floor: {name}", *(found[key] for key in keys)] for name, found in beside.items()]
-        print_table("Floors, ranked on test, filtered", ["", "MRR", "Hits@1", "Hits@3", "Hits@10"], rows)
+        print_table(
+            "Floors, ranked on test, filtered", ["", "MRR", "Hits@1", "Hits@3", "Hits@10"], rows
+        )
 
 
 def _floors(kb: KnowledgeBase) -> dict[str, Any]:
@@ -59,8 +69,12 @@ def _floors(kb: KnowledgeBase) -> dict[str, Any]:
 
 
 def _show(report: Report) -> None:
-    named = "" if report.relation_names == report.relations else f" ({report.relation_names:,} names)"
-    print_line(f"{report.name}: {report.entities:,} entities, {report.relations:,} relations{named}")
+    named = (
+        "" if report.relation_names == report.relations else f" ({report.relation_names:,} names)"
+    )
+    print_line(
+        f"{report.name}: {report.entities:,} entities, {report.relations:,} relations{named}"
+    )
     print()
     arities = sorted(report.arities)
     print_table(
@@ -90,7 +104,8 @@ def _show(report: Report) -> None:
         ],
     )
     rows = [
-        [str(n), found.facts, found.relations, found.entities, found.density] for n, found in report.arities.items()
+        [str(n), found.facts, found.relations, found.entities, found.density]
+        for n, found in report.arities.items()
     ]
     print_table("Arities", ["arity", "facts", "relations", "entities", "density"], rows)
     _show_relations(report)
@@ -110,14 +125,21 @@ def _show_relations(report: Report) -> None:
         ]
         for name, found in largest[:_SHOWN]
     ]
-    print_table(f"Relations{more}", ["relation", "roles and their entities", "facts", "density"], rows, left=2)
+    print_table(
+        f"Relations{more}",
+        ["relation", "roles and their entities", "facts", "density"],
+        rows,
+        left=2,
+    )
 
 
 def _show_leakage(report: Report) -> None:
     shares = [f"{share:.1%} {kind}" for kind, share in report.literals.items()]
     console().print(f"Literals among the entities: {', '.join(shares)}\n")
     if report.leakage is None:
-        console().print("Leakage: not measured, there are no train and test (or valid) facts to compare")
+        console().print(
+            "Leakage: not measured, there are no train and test (or valid) facts to compare"
+        )
         return
     found = report.leakage
     rows: list[list[object]] = [
@@ -128,4 +150,6 @@ def _show_leakage(report: Report) -> None:
         ["facts with the same entities as a training fact, in any order", found.same_entities],
         ["facts with an entity unseen in train", found.unseen_entity_facts],
     ]
-    print_table(f"Leakage of {found.split} ({cell(found.questions)} questions)", ["what", "share"], rows)
+    print_table(
+        f"Leakage of {found.split} ({cell(found.questions)} questions)", ["what", "share"], rows
+    )

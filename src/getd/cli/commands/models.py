@@ -8,7 +8,9 @@ from getd.cli.options import Json, Reading
 from getd.cli.output import download_progress, print_json, print_table
 
 
-def models(data: str | None = None, /, *, reading: Reading | None = None, json: Json = False) -> None:
+def models(
+    data: str | None = None, /, *, reading: Reading | None = None, json: Json = False
+) -> None:
     """List the models: for which arities, how many parameters, what each is, and its settings.
 
     Parameters
@@ -25,7 +27,10 @@ def models(data: str | None = None, /, *, reading: Reading | None = None, json: 
     if json:
         print_json({"models": found})
         return
-    rows = [[record["name"], record["arity"], _shown(record["parameters"]), record["about"]] for record in found]
+    rows = [
+        [record["name"], record["arity"], _shown(record["parameters"]), record["about"]]
+        for record in found
+    ]
     print_table("Models", ["name", "arity", "parameters", "what"], rows, left=4)
     for name in MODELS:
         record = next(record for record in found if record["name"] == name)

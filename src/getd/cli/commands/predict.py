@@ -23,8 +23,12 @@ def predict(
     /,
     *question: str,
     top: Annotated[int, Parameter(help="How many answers.")] = 10,
-    include_known: Annotated[bool, Parameter(help="Show answers that the data has already, too.", negative="")] = False,
-    why: Annotated[bool, Parameter(help="Show the training facts that support each answer most.", negative="")] = False,
+    include_known: Annotated[
+        bool, Parameter(help="Show answers that the data has already, too.", negative="")
+    ] = False,
+    why: Annotated[
+        bool, Parameter(help="Show the training facts that support each answer most.", negative="")
+    ] = False,
     questions: Annotated[
         Path | None, Parameter(help="A file of questions, in any form that facts are read from.")
     ] = None,
@@ -56,10 +60,16 @@ def predict(
     else:
         relation, *entities = question
         asked = [parse_question(opened.kb, relation, _roles(entities, opened.kb.entities))]
-    if any(one.position is None for one in asked) and not _learnt_relations(opened.folder.read_config()):
-        print_notices(["this run was trained without relation_loss, so it has not learnt to rank relations"])
+    if any(one.position is None for one in asked) and not _learnt_relations(
+        opened.folder.read_config()
+    ):
+        print_notices(
+            ["this run was trained without relation_loss, so it has not learnt to rank relations"]
+        )
     if not opened.calibration.confidence and not opened.notices:
-        print_notices([f"this run was not calibrated; getd calibrate {run} gives its answers confidence"])
+        print_notices(
+            [f"this run was not calibrated; getd calibrate {run} gives its answers confidence"]
+        )
     answered = list(zip(asked, opened.answer(asked, top, include_known), strict=True))
     reasons = {
         (row, place): opened.why(one, answer)
@@ -94,25 +104,35 @@ def _roles(entities: Sequence[str], names: Any) -> Names:
     return found
 
 
-def _record(question: Question, answers: Sequence[Answer], reasons: Sequence[Sequence[Why]]) -> dict[str, Any]:
+def _record(
+    question: Question, answers: Sequence[Answer], reasons: Sequence[Sequence[Why]]
+) -> dict[str, Any]:
     return {
         "question": list(question.text),
         "answers": [answer_record(question, *each) for each in zip(answers, reasons, strict=True)],
     }
 
 
-def answer_record(question: Question, answer: Answer, reasons: Sequence[Why] = ()) -> dict[str, Any]:
+def answer_record(
+    question: Question, answer: Answer, reasons: Sequence[Why] = ()
+) -> dict[str, Any]:
     """An answer for JSON."""
     if len(question.open) > 1:
         named: dict[str, Any] = {"entities": list(answer.names)}
     else:
         named = {"entity" if question.open else "relation": answer.name}
-    numbers = {"score": answer.score, "probability": answer.probability, "confidence": answer.confidence}
+    numbers = {
+        "score": answer.score,
+        "probability": answer.probability,
+        "confidence": answer.confidence,
+    }
     record = {**named, **numbers, "known": answer.known}
     if reasons:
         record["why"] = [
             {
-                "facts": [{"fact": list(reason.fact), "pull": reason.pull} for reason in each.facts],
+                "facts": [
+                    {"fact": list(reason.fact), "pull": reason.pull} for reason in each.facts
+                ],
                 "similar": list(each.similar),
             }
             for each in reasons
@@ -134,7 +154,9 @@ def _show_reasons(answer: Answer, reasons: Sequence[Why]) -> None:
 def show_answers(question: Question, answers: Sequence[Answer], right: str | None = None) -> None:
     """The answers of a question as a table, with the right one marked where it is known."""
     relation, *entities = question.text
-    marks = ["right" if answer.name == right else "known" if answer.known else "" for answer in answers]
+    marks = [
+        "right" if answer.name == right else "known" if answer.known else "" for answer in answers
+    ]
     header: list[str] = ["answer"]
     shown: list[Callable[[Answer], object]] = [lambda answer: answer.name]
     columns: list[tuple[str, Callable[[Answer], object]]] = [
@@ -146,5 +168,8 @@ def show_answers(question: Question, answers: Sequence[Answer], right: str | Non
         if any(value(answer) is not None for answer in answers):
             header.append(name)
             shown.append(value)
-    rows = [[*(value(answer) for value in shown), mark] for answer, mark in zip(answers, marks, strict=True)]
+    rows = [
+        [*(value(answer) for value in shown), mark]
+        for answer, mark in zip(answers, marks, strict=True)
+    ]
     print_table(f"{relation}({', '.join(entities)})", [*header, ""], rows)

@@ -15,7 +15,9 @@ def remember(
     run: Path,
     /,
     *,
-    sample: Annotated[int | None, Parameter(help="Fit on this many facts of validation, drawn at random.")] = None,
+    sample: Annotated[
+        int | None, Parameter(help="Fit on this many facts of validation, drawn at random.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Give a trained run a memory: what stood beside the given entities in the training facts counts too.
@@ -35,12 +37,17 @@ def remember(
     after = opened.remember(sample)
     weights = opened.folder.read_json("memory.json")["weights"]
     if json:
-        print_json({"run": str(run), "valid_mrr": {"without": before, "with": after}, "weights": weights})
+        print_json(
+            {"run": str(run), "valid_mrr": {"without": before, "with": after}, "weights": weights}
+        )
         return
     rows = [["without memory", before], ["with memory", after]]
     print_table("Validation", ["", "MRR"], rows)
     counts = []
     for place, found in weights.items():
         counts.append([place, "the model", found["scale"], None])
-        counts += [[place, source, each["share"], each["log_share"]] for source, each in found["sources"].items()]
+        counts += [
+            [place, source, each["share"], each["log_share"]]
+            for source, each in found["sources"].items()
+        ]
     print_table("Weights", ["arity-position", "source", "share", "log share"], counts, left=2)

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from getd.cli.options import Json
-from getd.cli.output import print_json, print_line, print_message, print_notices, print_table, training_progress
+from getd.cli.output import (
+    print_json,
+    print_line,
+    print_message,
+    print_notices,
+    print_table,
+    training_progress,
+)
 from getd.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -26,8 +33,12 @@ def reproduce(
     *rows: str,
     all: Annotated[bool, Parameter(help="Every row.", negative="")] = False,  # noqa: A002
     seeds: Annotated[int, Parameter(help="How many: 0, 1, …")] = 1,
-    budget: Annotated[float | None, Parameter(help="Stop after so many minutes; the same command goes on.")] = None,
-    into: Annotated[Path, Parameter(help="The folder of results, pictures and their page.")] = Path("experiments"),
+    budget: Annotated[
+        float | None, Parameter(help="Stop after so many minutes; the same command goes on.")
+    ] = None,
+    into: Annotated[Path, Parameter(help="The folder of results, pictures and their page.")] = Path(
+        "experiments"
+    ),
     runs: Annotated[Path, Parameter(help="Where run folders are kept.")] = Path("runs"),
     quiet: Annotated[bool, Parameter(help="No progress.", negative="")] = False,
     json: Json = False,
@@ -45,7 +56,9 @@ def reproduce(
         list_rows(into, json)
         return
     if not find_spec("matplotlib"):
-        raise ConfigError("the pictures of results are drawn with matplotlib: pip install 'getd[plots]'")
+        raise ConfigError(
+            "the pictures of results are drawn with matplotlib: pip install 'getd[plots]'"
+        )
 
     from getd.experiments.measure import Place
     from getd.experiments.measure import reproduce as measure
@@ -89,7 +102,10 @@ def list_rows(into: Path, json: bool) -> None:
     for result in read_results(into):
         found[result["row"]] = found.get(result["row"], 0) + 1
     keys = ("row", "about", "results", "minutes")
-    rows = [[row.name, row.told.about, found.get(row.name, 0), row.told.minutes] for row in all_rows().values()]
+    rows = [
+        [row.name, row.told.about, found.get(row.name, 0), row.told.minutes]
+        for row in all_rows().values()
+    ]
     if json:
         print_json({"rows": [dict(zip(keys, row, strict=True)) for row in rows]})
         return
@@ -109,5 +125,7 @@ def training_of(point: Point, quiet: bool, is_over: Callable[[], bool]) -> Itera
 
     if not quiet:
         print_message(point.name)
-    with training_progress(quiet, full_config(point.config, None, {})["training"]["epochs"]) as callbacks:
+    with training_progress(
+        quiet, full_config(point.config, None, {})["training"]["epochs"]
+    ) as callbacks:
         yield replace(callbacks, should_stop=is_over)

@@ -23,7 +23,10 @@ def score(
     /,
     *,
     suspicious: Annotated[
-        int | None, Parameter(help="List this many of the run's own facts, those that look most like mistakes.")
+        int | None,
+        Parameter(
+            help="List this many of the run's own facts, those that look most like mistakes."
+        ),
     ] = None,
     format: Form = "auto",  # noqa: A002
     json: Json = False,
@@ -68,5 +71,7 @@ def _table(rated: Sequence[Rating]) -> tuple[list[str], list[list[object]]]:
         relation, *entities = rating.fact
         ranks = " ".join(f"{rank:g}" for rank in rating.ranks)
         numbers = [rating.plausibility, rating.fit, rating.confidence, ranks]
-        rows.append([f"{relation}({', '.join(entities)})", *numbers, "known" if rating.known else ""])
+        rows.append(
+            [f"{relation}({', '.join(entities)})", *numbers, "known" if rating.known else ""]
+        )
     return ["fact", "plausibility", "fit", "confidence", "ranks", ""], rows

@@ -23,7 +23,8 @@ def serve(
     host: Annotated[str, Parameter(help="The address to listen at.")] = "127.0.0.1",
     port: Annotated[int, Parameter(help="The port to listen at.")] = 8000,
     token: Annotated[
-        str | None, Parameter(help="What requests must bear; also from the environment, GETD_TOKEN.")
+        str | None,
+        Parameter(help="What requests must bear; also from the environment, GETD_TOKEN."),
     ] = None,
     timeout: Annotated[float, Parameter(help="Seconds that a request may take.")] = 30.0,
     max_body: Annotated[int, Parameter(help="Bytes that a request may hold.")] = 1 << 20,
@@ -53,12 +54,22 @@ def serve(
             raise ConfigError(f"expected {name} between {low:g} and {high:g}, found {value:g}")
     if max_body < 1024:
         raise ConfigError(f"expected --max-body of 1024 or more, found {max_body}")
-    if token is not None and not (token and token.isascii() and token.isprintable() and " " not in token):
-        raise ConfigError("expected a token of plain ASCII letters, without blanks, found another or an empty one")
+    if token is not None and not (
+        token and token.isascii() and token.isprintable() and " " not in token
+    ):
+        raise ConfigError(
+            "expected a token of plain ASCII letters, without blanks, found another or an empty one"
+        )
     if host not in LOOPBACK and token is None:
-        print_notices([f"everyone who reaches {host}:{port} can ask this run; --token asks for a word"])
-    hosts = ("127.0.0.1", "[::1]", "localhost") if host in LOOPBACK else ()  # no page elsewhere may name us otherwise
-    settings = ServeSettings(token=token, timeout=timeout, max_body=max_body, batching=batching, hosts=hosts)
+        print_notices(
+            [f"everyone who reaches {host}:{port} can ask this run; --token asks for a word"]
+        )
+    hosts = (
+        ("127.0.0.1", "[::1]", "localhost") if host in LOOPBACK else ()
+    )  # no page elsewhere may name us otherwise
+    settings = ServeSettings(
+        token=token, timeout=timeout, max_body=max_body, batching=batching, hosts=hosts
+    )
     with _listening(host, port) as listener:
         config = uvicorn.Config(
             create_app(open_run(run), settings),

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from getd.cli.options import Json, Reading
-from getd.cli.output import download_progress, print_json, print_line, print_notices, print_table, training_progress
+from getd.cli.output import (
+    download_progress,
+    print_json,
+    print_line,
+    print_notices,
+    print_table,
+    training_progress,
+)
 from getd.errors import ConfigError, RunInUse
 
 if TYPE_CHECKING:
@@ -20,16 +27,30 @@ def train(
     data: str | None = None,
     /,
     *,
-    model: Annotated[str | None, Parameter(help="The model (see: getd models); getd where none is named.")] = None,
-    out: Annotated[Path | None, Parameter(help="The run folder; runs/DATA-MODEL where it is not given.")] = None,
-    config: Annotated[Path | None, Parameter(help="A TOML file with [model] and [training], and perhaps data.")] = None,
+    model: Annotated[
+        str | None, Parameter(help="The model (see: getd models); getd where none is named.")
+    ] = None,
+    out: Annotated[
+        Path | None, Parameter(help="The run folder; runs/DATA-MODEL where it is not given.")
+    ] = None,
+    config: Annotated[
+        Path | None, Parameter(help="A TOML file with [model] and [training], and perhaps data.")
+    ] = None,
     set: Annotated[  # noqa: A002
         list[str] | None,
-        Parameter(help="section.key=value, e.g. training.epochs=20; any number of times.", negative=""),
+        Parameter(
+            help="section.key=value, e.g. training.epochs=20; any number of times.", negative=""
+        ),
     ] = None,
-    seed: Annotated[int | None, Parameter(help="Of the weights, the batches and the dropout (training.seed).")] = None,
-    resume: Annotated[bool, Parameter(help="Go on with the run that is there.", negative="")] = False,
-    overwrite: Annotated[bool, Parameter(help="Start anew where there is a run.", negative="")] = False,
+    seed: Annotated[
+        int | None, Parameter(help="Of the weights, the batches and the dropout (training.seed).")
+    ] = None,
+    resume: Annotated[
+        bool, Parameter(help="Go on with the run that is there.", negative="")
+    ] = False,
+    overwrite: Annotated[
+        bool, Parameter(help="Start anew where there is a run.", negative="")
+    ] = False,
     quiet: Annotated[bool, Parameter(help="No progress.", negative="")] = False,
     reading: Reading | None = None,
     json: Json = False,
@@ -64,9 +85,13 @@ def train(
     print_notices(kb.notices)
     if resume and out and RunFolder(out).exists() and "epochs" not in tables.get("training", {}):
         epochs = RunFolder(out).read_config().get("training", {}).get("epochs")
-        checked["training"]["epochs"] = epochs if isinstance(epochs, int) else checked["training"]["epochs"]
+        checked["training"]["epochs"] = (
+            epochs if isinstance(epochs, int) else checked["training"]["epochs"]
+        )
     with training_progress(quiet, checked["training"]["epochs"]) as callbacks:
-        run = train_model(kb, model, out, config=tables, resume=resume, overwrite=overwrite, callbacks=callbacks)
+        run = train_model(
+            kb, model, out, config=tables, resume=resume, overwrite=overwrite, callbacks=callbacks
+        )
     show_training(run, kb, json)
 
 
@@ -77,7 +102,9 @@ def show_training(run: Run, kb: KnowledgeBase, json: bool) -> None:
     print_notices(run.notices)
     if json:
         epochs = len(run.folder.read_history())
-        print_json({"run": str(run.path), "epochs": epochs, "report": report, "notices": run.notices})
+        print_json(
+            {"run": str(run.path), "epochs": epochs, "report": report, "notices": run.notices}
+        )
         return
     if report:
         show_report(report, run.folder.read_config().get("published"))
@@ -91,8 +118,13 @@ def show_report(report: dict[str, Any], published: dict[str, float] | None = Non
     protocol, metrics = report["protocol"], report["metrics"]
     low, high = metrics["mrr_interval"]
     keys = ("mrr", "hits_at_1", "hits_at_3", "hits_at_10")
-    rows: list[list[object]] = [["this model", *(metrics[key] for key in keys), f"{low:.4f} – {high:.4f}"]]
-    rows += [[f"floor: {name}", *(floor[key] for key in keys), ""] for name, floor in report["floors"].items()]
+    rows: list[list[object]] = [
+        ["this model", *(metrics[key] for key in keys), f"{low:.4f} – {high:.4f}"]
+    ]
+    rows += [
+        [f"floor: {name}", *(floor[key] for key in keys), ""]
+        for name, floor in report["floors"].items()
+    ]
     rows.append(["random order", metrics["mrr_at_chance"], None, None, None, ""])
     if published:
         rows.append(["published", *(published.get(key) for key in keys), ""])

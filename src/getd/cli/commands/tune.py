@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from getd.cli.options import Json, Reading
-from getd.cli.output import download_progress, print_json, print_line, print_notices, print_table, tuning_progress
+from getd.cli.output import (
+    download_progress,
+    print_json,
+    print_line,
+    print_notices,
+    print_table,
+    tuning_progress,
+)
 from getd.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -20,30 +27,48 @@ def tune(
     data: str | None = None,
     /,
     *,
-    model: Annotated[str | None, Parameter(help="The model (see: getd models); getd where none is named.")] = None,
-    trials: Annotated[int, Parameter(help="How many are to be finished in all, by all processes.")] = 50,
+    model: Annotated[
+        str | None, Parameter(help="The model (see: getd models); getd where none is named.")
+    ] = None,
+    trials: Annotated[
+        int, Parameter(help="How many are to be finished in all, by all processes.")
+    ] = 50,
     study: Annotated[
         str,
-        Parameter(help="FILE.db (SQLite) or FILE.journal; with --storage its name there. One that is there goes on."),
+        Parameter(
+            help="FILE.db (SQLite) or FILE.journal; with --storage its name there. One that is there goes on."
+        ),
     ] = "study.db",
     storage: Annotated[
-        str | None, Parameter(help="A database for several machines: postgresql+psycopg://user@host/base.")
+        str | None,
+        Parameter(help="A database for several machines: postgresql+psycopg://user@host/base."),
     ] = None,
-    space: Annotated[str, Parameter(help="What is searched: paper, wide, or a TOML file.")] = "paper",
+    space: Annotated[
+        str, Parameter(help="What is searched: paper, wide, or a TOML file.")
+    ] = "paper",
     pruning: Annotated[
-        Literal["median", "hyperband", "none"], Parameter(help="Which trials end early, by their validation curve.")
+        Literal["median", "hyperband", "none"],
+        Parameter(help="Which trials end early, by their validation curve."),
     ] = "median",
     out: Annotated[
-        Path | None, Parameter(help="The run trained with the best settings; runs/DATA-MODEL-tuned where not given.")
+        Path | None,
+        Parameter(
+            help="The run trained with the best settings; runs/DATA-MODEL-tuned where not given."
+        ),
     ] = None,
     config: Annotated[
-        Path | None, Parameter(help="A TOML file with [model] and [training]: what is not searched.")
+        Path | None,
+        Parameter(help="A TOML file with [model] and [training]: what is not searched."),
     ] = None,
     set: Annotated[  # noqa: A002
         list[str] | None,
-        Parameter(help="section.key=value, e.g. training.epochs=20; any number of times.", negative=""),
+        Parameter(
+            help="section.key=value, e.g. training.epochs=20; any number of times.", negative=""
+        ),
     ] = None,
-    seed: Annotated[int, Parameter(help="Of the search; that of each training is training.seed.")] = 0,
+    seed: Annotated[
+        int, Parameter(help="Of the search; that of each training is training.seed.")
+    ] = 0,
     quiet: Annotated[bool, Parameter(help="No progress.", negative="")] = False,
     reading: Reading | None = None,
     json: Json = False,
@@ -95,20 +120,36 @@ def show_tuning(found: Tuned, page: Path | None, json: bool) -> None:
         print_json(
             {
                 "trials": counts(trials),
-                "best": {"trial": best.number, "valid_mrr": best.mrr, "settings": dict(best.values)},
+                "best": {
+                    "trial": best.number,
+                    "valid_mrr": best.mrr,
+                    "settings": dict(best.values),
+                },
                 "importances": found.study.importances(),
                 "run": str(found.run.path) if found.run else None,
                 "page": str(page) if page else None,
             }
         )
         return
-    done = sorted((trial for trial in trials if trial.state == "complete"), key=lambda trial: -(trial.mrr or 0.0))
-    names = list(found.study.space)
-    rows = [[trial.number, trial.mrr, *(trial.values.get(name) for name in names)] for trial in done[:5]]
-    print_table(
-        "The best settings, by validation MRR", ["trial", "MRR", *(name.split(".")[1] for name in names)], rows, 0
+    done = sorted(
+        (trial for trial in trials if trial.state == "complete"),
+        key=lambda trial: -(trial.mrr or 0.0),
     )
-    where = f"run: {found.run.path} (test is not asked yet: getd evaluate {found.run.path})" if found.run else ""
+    names = list(found.study.space)
+    rows = [
+        [trial.number, trial.mrr, *(trial.values.get(name) for name in names)] for trial in done[:5]
+    ]
+    print_table(
+        "The best settings, by validation MRR",
+        ["trial", "MRR", *(name.split(".")[1] for name in names)],
+        rows,
+        0,
+    )
+    where = (
+        f"run: {found.run.path} (test is not asked yet: getd evaluate {found.run.path})"
+        if found.run
+        else ""
+    )
     print_line(where or "the run is being trained by another process")
     if page:
         print_line(f"all trials: {page}")

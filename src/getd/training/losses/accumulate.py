@@ -18,7 +18,9 @@ class LossSum:
         self._grads: list[Tensor | None] = []
         self._values: list[Tensor] = []
 
-    def softmax(self, query: Tensor, table: Tensor, target: Tensor | Pairs, left_out: Pairs, weight: float) -> None:
+    def softmax(
+        self, query: Tensor, table: Tensor, target: Tensor | Pairs, left_out: Pairs, weight: float
+    ) -> None:
         """Add :func:`~getd.training.losses.softmax.softmax_gradients`."""
         into = Gradients(torch.empty_like(query), self._table_grad(table))
         with torch.no_grad():

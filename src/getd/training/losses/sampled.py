@@ -12,7 +12,11 @@ from getd.training.settings import TrainSettings
 
 
 def sampled_loss(
-    answer: Tensor, negative: Tensor, left_out: Tensor, log_weights: Tensor | None, settings: TrainSettings
+    answer: Tensor,
+    negative: Tensor,
+    left_out: Tensor,
+    log_weights: Tensor | None,
+    settings: TrainSettings,
 ) -> Tensor:
     r"""The mean loss of answers against their negatives, one of three.
 
@@ -36,10 +40,19 @@ def sampled_loss(
         Logarithms of the ``w_c``, for all facts alike or each; ``None``: all are 0.
     """
     if settings.sampled_loss == "softmax":
-        loss: Tensor = _SampledSoftmax.apply(answer, negative, left_out, log_weights, settings.label_smoothing)  # type: ignore[no-untyped-call]
+        loss: Tensor = _SampledSoftmax.apply(
+            answer, negative, left_out, log_weights, settings.label_smoothing
+        )  # type: ignore[no-untyped-call]
         return loss
-    adversarial = (settings.self_adversarial * negative).detach().flatten().index_fill_(0, left_out, -torch.inf)
-    weights = torch.softmax(adversarial.view(negative.shape), dim=2).nan_to_num()  # NaN: no negative is left
+    adversarial = (
+        (settings.self_adversarial * negative)
+        .detach()
+        .flatten()
+        .index_fill_(0, left_out, -torch.inf)
+    )
+    weights = torch.softmax(
+        adversarial.view(negative.shape), dim=2
+    ).nan_to_num()  # NaN: no negative is left
     if settings.sampled_loss == "margin":
         return (weights * torch.relu(settings.margin - answer + negative)).sum(dim=2).mean()
     softplus = torch.nn.functional.softplus
@@ -52,12 +65,21 @@ class _SampledSoftmax(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, answer: Tensor, negative: Tensor, left_out: Tensor, log_weights: Tensor | None, smoothing: float
+        ctx: Any,
+        answer: Tensor,
+        negative: Tensor,
+        left_out: Tensor,
+        log_weights: Tensor | None,
+        smoothing: float,
     ) -> Tensor:
         room = negative.clone(memory_format=torch.contiguous_format)  # (b, n, m)
         mean = None
         if smoothing:
-            shares = torch.ones_like(room) if log_weights is None else log_weights.exp().expand(room.shape).clone()
+            shares = (
+                torch.ones_like(room)
+                if log_weights is None
+                else log_weights.exp().expand(room.shape).clone()
+            )
             shares.view(-1).index_fill_(0, left_out, 0)
             shares = shares.div_(1 + shares.sum(dim=2, keepdim=True))
             own_share = 1 - shares.sum(dim=2, keepdim=True)

@@ -113,7 +113,9 @@ def softmax_gradients(
     >>> into.table.flatten()
     tensor([ 0.2500,  0.2500, -0.7500,  0.2500])
     """
-    shape = tile_shape(len(query), len(table), None if query.device.type == "cpu" else ACCELERATOR_ROOM)
+    shape = tile_shape(
+        len(query), len(table), None if query.device.type == "cpu" else ACCELERATOR_ROOM
+    )
     blocks = _cut(query, table, left_out, shape, into)
     buffer = _buffer(query, shape.rows * shape.columns)
     sums = _all_gradients(blocks, buffer, weight)
@@ -121,7 +123,9 @@ def softmax_gradients(
     if not torch.linalg.vector_norm(log_sums, torch.inf).item() < LOG_SAFE:  # NaN comes here too
         blocks = [block._replace(shift=_largest(block, buffer)) for block in blocks]
         sums = _all_gradients(blocks, buffer, weight)
-        log_sums = sums.log() + torch.cat([block.shift for block in blocks if block.shift is not None])
+        log_sums = sums.log() + torch.cat(
+            [block.shift for block in blocks if block.shift is not None]
+        )
 
     into.query.div_(sums)
     answers = _subtract_answers(query, table, target, weight * (1 - smoothing), into)
@@ -132,7 +136,11 @@ def softmax_gradients(
 
 
 def _subtract_answers(
-    query: Tensor, table: Tensor, target: Tensor | tuple[Tensor, Tensor], weight: float, into: Gradients
+    query: Tensor,
+    table: Tensor,
+    target: Tensor | tuple[Tensor, Tensor],
+    weight: float,
+    into: Gradients,
 ) -> Tensor:
     """The (mean) answer of each question ``(b, d)``; ``weight`` times the gradients of its score are subtracted."""
     if isinstance(target, Tensor):
@@ -180,12 +188,16 @@ def _cut(
         if shape.columns >= n:
             tiles = [_Tile(table, into.table, flat[here] - start * n)]
         else:
-            tiles = _cut_columns(table, into.table, rows[here] - start, columns[here], shape.columns)
+            tiles = _cut_columns(
+                table, into.table, rows[here] - start, columns[here], shape.columns
+            )
         blocks.append(_Block(part, grad, tiles))
     return blocks
 
 
-def _cut_columns(table: Tensor, table_grad: Tensor, rows: Tensor, columns: Tensor, width: int) -> list[_Tile]:
+def _cut_columns(
+    table: Tensor, table_grad: Tensor, rows: Tensor, columns: Tensor, width: int
+) -> list[_Tile]:
     columns, order = torch.sort(columns, stable=True)
     starts = list(range(0, len(table), width))
     ends = _ends(columns, [*starts, len(table)])
@@ -193,13 +205,17 @@ def _cut_columns(table: Tensor, table_grad: Tensor, rows: Tensor, columns: Tenso
     parts = zip(torch.split(table, width), torch.split(table_grad, width), strict=True)
     for number, (vectors, grad) in enumerate(parts):
         here = slice(ends[number], ends[number + 1])
-        tiles.append(_Tile(vectors, grad, rows[order[here]] * len(vectors) + columns[here] - starts[number]))
+        tiles.append(
+            _Tile(vectors, grad, rows[order[here]] * len(vectors) + columns[here] - starts[number])
+        )
     return tiles
 
 
 def _ends(ascending: Tensor, values: list[int]) -> list[int]:
     """Where each of these values would stand."""
-    found: list[int] = torch.searchsorted(ascending, torch.tensor(values, device=ascending.device)).tolist()
+    found: list[int] = torch.searchsorted(
+        ascending, torch.tensor(values, device=ascending.device)
+    ).tolist()
     return found
 
 
@@ -226,13 +242,19 @@ def _gradients(block: _Block, buffer: Tensor, weight: float, is_first: bool) -> 
     sums: Tensor | None = None
     for part in block.tiles:
         tile = _exponentials(block, part, buffer)
-        sums = tile.sum(dim=1, keepdim=True) if sums is None else sums.add_(tile.sum(dim=1, keepdim=True))
+        sums = (
+            tile.sum(dim=1, keepdim=True)
+            if sums is None
+            else sums.add_(tile.sum(dim=1, keepdim=True))
+        )
     assert sums is not None
     scaled = block.query / sums
     for number, part in enumerate(block.tiles):
         if len(block.tiles) > 1:
             tile = _exponentials(block, part, buffer)
-        torch.addmm(block.grad, tile, part.vectors, beta=min(number, 1), alpha=weight, out=block.grad)
+        torch.addmm(
+            block.grad, tile, part.vectors, beta=min(number, 1), alpha=weight, out=block.grad
+        )
         torch.addmm(part.grad, tile.t(), scaled, beta=1 - is_first, alpha=weight, out=part.grad)
     return sums
 
@@ -263,11 +285,18 @@ def _scores(block: _Block, part: _Tile, buffer: Tensor) -> Tensor:
 
 
 def _smooth(
-    query: Tensor, table: Tensor, left_out: tuple[Tensor, Tensor], smoothing: float, weight: float, into: Gradients
+    query: Tensor,
+    table: Tensor,
+    left_out: tuple[Tensor, Tensor],
+    smoothing: float,
+    weight: float,
+    into: Gradients,
 ) -> Tensor:
     """``smoothing`` times the mean score of those that take part, summed over questions; its gradients subtracted."""
     rows, columns = left_out
-    share = smoothing / (len(table) - torch.bincount(rows, minlength=len(query))[:, None].to(query.dtype))  # (b, 1)
+    share = smoothing / (
+        len(table) - torch.bincount(rows, minlength=len(query))[:, None].to(query.dtype)
+    )  # (b, 1)
     vectors = table.sum(dim=0).repeat(len(query), 1).index_add_(0, rows, table[columns], alpha=-1)
     mean, shared = share * vectors, share * query  # (b, d)
     into.query.sub_(mean, alpha=weight)
@@ -276,7 +305,9 @@ def _smooth(
     return (query * mean).sum()
 
 
-def softmax_loss(scores: Tensor, target: Tensor, left_out: tuple[Tensor, Tensor], smoothing: float) -> Tensor:
+def softmax_loss(
+    scores: Tensor, target: Tensor, left_out: tuple[Tensor, Tensor], smoothing: float
+) -> Tensor:
     """The mean of the same loss from scores ``(b, m)`` that are there already, for autograd.
 
     >>> nothing = torch.tensor([], dtype=torch.long)
@@ -284,7 +315,10 @@ def softmax_loss(scores: Tensor, target: Tensor, left_out: tuple[Tensor, Tensor]
     tensor(4.)
     """
     answers = scores.gather(1, target[:, None]).squeeze(1)
-    loss = scores.index_put(left_out, scores.new_tensor(-torch.inf)).logsumexp(dim=1) - (1 - smoothing) * answers
+    loss = (
+        scores.index_put(left_out, scores.new_tensor(-torch.inf)).logsumexp(dim=1)
+        - (1 - smoothing) * answers
+    )
     if smoothing:
         taking_part = torch.ones_like(scores).index_put_(left_out, scores.new_tensor(0.0))
         loss = loss - smoothing * (scores * taking_part).sum(dim=1) / taking_part.sum(dim=1)

@@ -68,7 +68,9 @@ class Regime:
         """Go on from a :meth:`state`."""
 
 
-def shuffled_batches(sizes: Sequence[int], batch_size: int, generator: torch.Generator, epoch: int = 1) -> list[Batch]:
+def shuffled_batches(
+    sizes: Sequence[int], batch_size: int, generator: torch.Generator, epoch: int = 1
+) -> list[Batch]:
     """Every row of every block once, in a random order, a last batch of one row joined to the one before."""
     batches = []
     for block, size in enumerate(sizes):
@@ -78,7 +80,10 @@ def shuffled_batches(sizes: Sequence[int], batch_size: int, generator: torch.Gen
             starts.pop()
         batches += [(block, order[a:b]) for a, b in zip(starts, [*starts[1:], size], strict=True)]
     order_of_all = torch.randperm(len(batches), generator=generator).tolist()
-    return [Batch(batches[i][0], batches[i][1], (epoch, number)) for number, i in enumerate(order_of_all)]
+    return [
+        Batch(batches[i][0], batches[i][1], (epoch, number))
+        for number, i in enumerate(order_of_all)
+    ]
 
 
 def one_ahead(work: Callable[[Item], Done], items: Sequence[Item]) -> Iterator[Done]:

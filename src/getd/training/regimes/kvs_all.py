@@ -49,16 +49,24 @@ class KvsAll(Regime):
         """The mean loss of a batch of questions; the parameters, which have no gradients, get them."""
         settings, losses = self._settings, LossSum(self._buffers, self._settings.label_smoothing)
         if settings.kvsall_loss == "softmax" and isinstance(model, DotProductModel):
-            query, table = model.query(batch.relation, batch.entities, batch.position), model.candidates(batch.position)
+            query, table = (
+                model.query(batch.relation, batch.entities, batch.position),
+                model.candidates(batch.position),
+            )
             nothing = batch.relation[:0]
             losses.softmax(query, table, batch.answers, (nothing, nothing), 1 / len(query))
         else:
             scores = model.score_candidates(batch.relation, batch.entities, batch.position)
             labels = torch.zeros_like(scores)
             labels[batch.answers] = 1
-            losses.add(multi_answer_loss(scores, labels, settings.kvsall_loss, settings.label_smoothing))
+            losses.add(
+                multi_answer_loss(scores, labels, settings.kvsall_loss, settings.label_smoothing)
+            )
         if settings.n3:
-            losses.add(settings.n3 * cubes(model.given_factors(batch.relation, batch.entities, batch.position)))
+            losses.add(
+                settings.n3
+                * cubes(model.given_factors(batch.relation, batch.entities, batch.position))
+            )
         return losses.backward()
 
 

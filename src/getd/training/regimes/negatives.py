@@ -20,7 +20,9 @@ class Negatives(NamedTuple):
     """Entities drawn for some facts."""
 
     ids: Tensor  # (n, m) for all facts alike, or (b, n, m) for each fact its own
-    log_weights: Tensor | None  # minus the logarithm of how often each was to be expected; None: no need of it
+    log_weights: (
+        Tensor | None
+    )  # minus the logarithm of how often each was to be expected; None: no need of it
 
 
 class Drawing:
@@ -36,14 +38,18 @@ class Drawing:
             counts = np.zeros(n_entities, dtype=np.int64)
             for facts in blocks:
                 counts += np.bincount(facts.entities.ravel(), minlength=n_entities)
-            shares = np.maximum(counts, 1).astype(np.float64) ** power  # what is never drawn could never be learnt of
+            shares = (
+                np.maximum(counts, 1).astype(np.float64) ** power
+            )  # what is never drawn could never be learnt of
             self._cumulative = np.cumsum(shares)
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Ids:
         """Entities, with replacement."""
         if self._cumulative is None:
             return rng.integers(0, self.n_entities, shape)
-        found: Ids = np.searchsorted(self._cumulative, rng.random(shape) * self._cumulative[-1], side="right")
+        found: Ids = np.searchsorted(
+            self._cumulative, rng.random(shape) * self._cumulative[-1], side="right"
+        )
         return np.minimum(found, self.n_entities - 1, out=found)
 
     def log_weights(self, ids: Ids, m: int) -> npt.NDArray[np.float32]:
@@ -56,7 +62,9 @@ class Drawing:
         return weights
 
 
-def shared_left_out(ids: Tensor, left_out: tuple[Tensor, Tensor], target: Tensor, n_entities: int) -> Tensor:
+def shared_left_out(
+    ids: Tensor, left_out: tuple[Tensor, Tensor], target: Tensor, n_entities: int
+) -> Tensor:
     """Which shared negatives are no negatives of a question: places in scores ``(b, n, m)``, flattened.
 
     Parameters
@@ -89,7 +97,9 @@ def shared_left_out(ids: Tensor, left_out: tuple[Tensor, Tensor], target: Tensor
     return questions[rows] * m + order[places] % m
 
 
-def own_left_out(ids: Tensor, left_out: tuple[Tensor, Tensor], target: Tensor, n_entities: int) -> Tensor:
+def own_left_out(
+    ids: Tensor, left_out: tuple[Tensor, Tensor], target: Tensor, n_entities: int
+) -> Tensor:
     """The same for negatives ``(b, n, m)`` that each fact has of its own; pairs of ``left_out`` ascend.
 
     >>> ids, target = torch.tensor([[[3, 5, 5]], [[4, 5, 1]]]), torch.tensor([[3], [4]])

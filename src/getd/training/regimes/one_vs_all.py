@@ -48,7 +48,13 @@ class OneVsAll(FactRegime):
             if len(positions) < n:
                 query, target = queries[:, positions], batch.entities[:, positions]
             left_out = _at_positions(batch.left_out, positions, n)
-            graph.softmax(query.reshape(len(positions) * b, -1), table, target.reshape(-1), left_out, 1 / (b * n))
+            graph.softmax(
+                query.reshape(len(positions) * b, -1),
+                table,
+                target.reshape(-1),
+                left_out,
+                1 / (b * n),
+            )
         if relation_query is not None and batch.left_out_relations is not None:
             table, weight = model.relation_candidates(), self._settings.relation_loss / b
             graph.softmax(relation_query, table, batch.relation, batch.left_out_relations, weight)
@@ -60,7 +66,10 @@ class OneVsAll(FactRegime):
         n, smoothing = batch.entities.shape[1], self._settings.label_smoothing
         for position in range(n):
             scores = model.score_candidates(batch.relation, batch.entities, position)
-            left_out, target = _at_positions(batch.left_out, [position], n), batch.entities[:, position]
+            left_out, target = (
+                _at_positions(batch.left_out, [position], n),
+                batch.entities[:, position],
+            )
             graph.add(softmax_loss(scores, target, left_out, smoothing) / n)
         if batch.left_out_relations is not None:
             graph.add(self.relation_loss(batch, model))

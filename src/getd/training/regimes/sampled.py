@@ -35,7 +35,11 @@ class Sampled(FactRegime):
 
     def set_up(self) -> list[int]:
         self._drawing = Drawing(self._blocks, self._n_entities, self._settings.negative_power)
-        self._cache = [self._first_cache(facts) for facts in self._blocks] if self._settings.hard_negatives else []
+        self._cache = (
+            [self._first_cache(facts) for facts in self._blocks]
+            if self._settings.hard_negatives
+            else []
+        )
         return super().set_up()
 
     def prepare(self, batch: Batch) -> Work:
@@ -44,7 +48,9 @@ class Sampled(FactRegime):
         negatives = self._draw(b, n, np.random.default_rng((self._settings.seed, *batch.place)))
         find = shared_left_out if negatives.ids.dim() == 2 else own_left_out
         left_out = find(negatives.ids, facts.left_out, facts.entities, self._n_entities)
-        return partial(self._backward, SampledBatch(facts, (batch.block, rows), negatives, left_out))
+        return partial(
+            self._backward, SampledBatch(facts, (batch.block, rows), negatives, left_out)
+        )
 
     def _draw(self, b: int, n: int, rng: np.random.Generator) -> Negatives:
         settings, m = self._settings, self._settings.negatives
@@ -60,7 +66,9 @@ class Sampled(FactRegime):
     def _backward(self, batch: SampledBatch, model: ScoringModel) -> Tensor:
         """The mean loss of a batch over facts and positions; its gradients are added to those of the parameters."""
         answer, negative, left_out = self._scores(batch, model)
-        losses = [sampled_loss(answer, negative, left_out, batch.negatives.log_weights, self._settings)]
+        losses = [
+            sampled_loss(answer, negative, left_out, batch.negatives.log_weights, self._settings)
+        ]
         if batch.facts.left_out_relations is not None:
             losses.append(self.relation_loss(batch.facts, model))
         loss = torch.stack([*losses, *self.other_losses(batch.facts, model)]).sum()
@@ -73,14 +81,20 @@ class Sampled(FactRegime):
         if self._cache:
             return self._hard_scores(batch, model)
         if ids.dim() == 2:
-            scores, negative = model.score_positions(batch.facts.relation, batch.facts.entities, answer, ids)
+            scores, negative = model.score_positions(
+                batch.facts.relation, batch.facts.entities, answer, ids
+            )
             assert negative is not None
             return scores, negative, batch.left_out
-        scores, _ = model.score_positions(batch.facts.relation, batch.facts.entities, torch.cat([answer, ids], dim=2))
+        scores, _ = model.score_positions(
+            batch.facts.relation, batch.facts.entities, torch.cat([answer, ids], dim=2)
+        )
         own, negative = torch.split(scores, [1, ids.shape[2]], dim=2)
         return own, negative, batch.left_out
 
-    def _hard_scores(self, batch: SampledBatch, model: ScoringModel) -> tuple[Tensor, Tensor, Tensor]:
+    def _hard_scores(
+        self, batch: SampledBatch, model: ScoringModel
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """The same for the negatives that are kept for these facts; harder ones among those drawn take their place."""
         block, rows = batch.rows
         kept = self._cache[block][rows]  # (b, n, c)
@@ -96,11 +110,18 @@ class Sampled(FactRegime):
         return {f"cache-{number}": cache for number, cache in enumerate(self._cache)}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        self._cache = [state[f"cache-{number}"].to(self._device) for number in range(len(self._cache))]
+        self._cache = [
+            state[f"cache-{number}"].to(self._device) for number in range(len(self._cache))
+        ]
 
     def _first_cache(self, facts: Facts) -> Tensor:
-        rng, size = np.random.default_rng((self._settings.seed, facts.arity)), self._settings.hard_negatives
-        return to_device([self._drawing.draw((len(facts), facts.arity, size), rng)], self._device)[0]
+        rng, size = (
+            np.random.default_rng((self._settings.seed, facts.arity)),
+            self._settings.hard_negatives,
+        )
+        return to_device([self._drawing.draw((len(facts), facts.arity, size), rng)], self._device)[
+            0
+        ]
 
 
 def hardest(ids: Tensor, scores: Tensor, left_out: Tensor, size: int) -> Tensor:
@@ -108,7 +129,9 @@ def hardest(ids: Tensor, scores: Tensor, left_out: Tensor, size: int) -> Tensor:
 
     Those at the places ``left_out``, and the second of two equal ones, only where there are not enough others.
     """
-    noise = -torch.empty_like(scores).exponential_().log_()  # Gumbel: the largest sums are such a draw
+    noise = (
+        -torch.empty_like(scores).exponential_().log_()
+    )  # Gumbel: the largest sums are such a draw
     noisy = (scores + noise).flatten().index_fill_(0, left_out, -torch.inf).view_as(scores)
     ordered, order = torch.sort(ids, dim=2, stable=True)
     again = torch.zeros_like(ids, dtype=torch.bool)
