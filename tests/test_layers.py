@@ -12,7 +12,7 @@ import pytest
 import getd
 
 LAYERS = [
-    {"visible"},
+    {"visible", "arrays"},
     {"errors"},
     {"io"},
     {"config"},
