@@ -2,7 +2,7 @@
 
 Each runs in a process of its own. *Peak* is that of the whole process, imports and all; training has Adam's moments
 and the moving average of the weights. *From a table to answers* is all that a user does: a table of facts is encoded,
-a model is trained for two epochs with validation, checkpoints, moving average and the test with its floors, and it is
+a model is trained for two epochs with validation, checkpoints, moving average and the test with its baselines, and it is
 asked. *Beyond the table* is what ranking takes over the state just before it (model, facts and known answers are
 there): it must not grow with the number of entities. Training must bring the loss down; some ranks are checked
 against a direct count in double precision, where scores that differ by rounding may lie on either side of the answer.

@@ -22,7 +22,7 @@ import torch
 
 import getd
 from getd.calibration.calibrate import Calibration, area_under_curve, corrupt, reliability
-from getd.evaluation.evaluate import floor_models
+from getd.evaluation.evaluate import baseline_models
 from getd.evaluation.ranks import rank_facts, scoring
 from getd.experiments.rows import find_row
 from getd.facts.facts import Facts, join
@@ -228,7 +228,7 @@ def new_entities_drawn(runs: Path, seed: int) -> dict[str, Any]:
         found = {name: mrr(model, after.kb, asked, held) for name, model in models.items()}
         found |= {
             name: mrr(model, after.kb, asked, held)
-            for name, model in floor_models(after.kb).items()
+            for name, model in baseline_models(after.kb).items()
         }
         models = {
             "trained again": retrained.bare_model,

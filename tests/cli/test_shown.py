@@ -45,12 +45,14 @@ def cells(out: str, first: str) -> list[str]:
     return line.replace(first, "", 1).split()
 
 
-def test_evaluate_shows_the_metrics_of_the_model_and_of_the_floors(getd: Getd, run: Path) -> None:
+def test_evaluate_shows_the_metrics_of_the_model_and_of_the_baselines(
+    getd: Getd, run: Path
+) -> None:
     found = open_run(run).evaluate("test")
     out = getd("evaluate", run).out
     assert f"{found.mrr:.4f}" in cells(out, "this model")
-    for name, floor in found.floors.items():
-        assert f"{floor.mrr:.4f}" in cells(out, f"floor: {name}")
+    for name, baseline in found.baselines.items():
+        assert f"{baseline.mrr:.4f}" in cells(out, f"baseline: {name}")
 
 
 def test_calibrate_shows_what_was_fitted(getd: Getd, run: Path) -> None:

@@ -46,7 +46,7 @@ def test_train_shows_epochs_and_a_report(getd: Getd, tmp_path: Path) -> None:
     assert notice.startswith("note: validation MRR 0.")  # two epochs are no match for counting
     assert "valid MRR" in result.err
     assert "this model" in result.out
-    assert "floor: lookup" in result.out
+    assert "baseline: lookup" in result.out
     assert (tmp_path / "run" / "curves.svg").read_text().startswith("<?xml")
 
 
@@ -66,7 +66,7 @@ def test_train_json_is_one_object(getd: Getd, tmp_path: Path) -> None:
     )
     found = json.loads(result.out)
     assert (found["epochs"], result.err) == (2, f"note: {found['notices'][0]}\n")
-    assert set(found["report"]["floors"]) == {"frequency", "lookup"}
+    assert set(found["report"]["baselines"]) == {"frequency", "lookup"}
     assert read_toml(tmp_path / "run" / "config.toml")["training"]["seed"] == 3
 
 
@@ -110,7 +110,7 @@ def test_mistakes_are_one_line(getd: Getd, arguments: list[str], code: int, mess
 
 def test_evaluate_json_has_what_is_promised(getd: Getd, run: Path) -> None:
     found = json.loads(getd("evaluate", run, "--json").out)
-    assert {"protocol", "metrics", "floors", "by"} <= set(found)
+    assert {"protocol", "metrics", "baselines", "by"} <= set(found)
     assert {"mrr", "hits_at_1", "hits_at_3", "hits_at_10"} <= set(found["metrics"])
     assert found["protocol"]["split"] == "test"
 
@@ -245,8 +245,9 @@ def test_every_row_is_a_config_that_can_be_trained(path: Path) -> None:
     assert set(tables.get("published", METRICS)) == METRICS
 
 
-def test_info_shows_the_floors_on_request(getd: Getd) -> None:
-    found = json.loads(getd("info", "demo", "--floors", "--json").out)
-    assert 0 < found["floors"]["frequency"]["mrr"] < found["floors"]["lookup"]["mrr"] < 0.5
-    assert "floor: lookup" in getd("info", "demo", "--floors").out
-    assert "floors" not in json.loads(getd("info", "demo", "--json").out)
+def test_info_shows_the_baselines_on_request(getd: Getd) -> None:
+    found = json.loads(getd("info", "demo", "--baselines", "--json").out)
+    assert 0 < found["baselines"]["frequency"]["mrr"] < found["baselines"]["lookup"]["mrr"] < 0.5
+    assert "baseline: lookup" in getd("info", "demo", "--baselines").out
+    assert json.loads(getd("info", "demo", "--floors", "--json").out) == found
+    assert "baselines" not in json.loads(getd("info", "demo", "--json").out)

@@ -14,7 +14,7 @@ import torch
 import getd
 from getd.calibration.calibrate import calibrate
 from getd.errors import RunError
-from getd.evaluation.evaluate import evaluate, evaluate_floors
+from getd.evaluation.evaluate import evaluate, evaluate_baselines
 from getd.evaluation.metrics import mrr_at_chance
 from getd.evaluation.protocol import Choice, filter_splits, known_for_choosing, protocol_sentence
 from getd.facts.facts import Facts
@@ -92,7 +92,7 @@ def test_evaluating_another_split_does_not_read_test(
         clean, bad = (evaluate(model, each, split).as_dict() for each in (kb, poisoned(kb)))
         assert clean == bad
         assert clean["protocol"]["filter"] == "known answers of train and valid left out"
-        assert evaluate_floors(kb, split) == evaluate_floors(poisoned(kb), split)
+        assert evaluate_baselines(kb, split) == evaluate_baselines(poisoned(kb), split)
 
 
 def test_evaluating_test_leaves_out_the_answers_of_all_splits(
@@ -101,7 +101,7 @@ def test_evaluating_test_leaves_out_the_answers_of_all_splits(
     bad = poisoned(kb)
     alone = bad.with_splits(train=bad.split("train"), test=bad.split("test"))
     assert evaluate(model, bad).mrr > evaluate(model, alone).mrr
-    assert evaluate_floors(bad)["lookup"].mrr > evaluate_floors(alone)["lookup"].mrr
+    assert evaluate_baselines(bad)["lookup"].mrr > evaluate_baselines(alone)["lookup"].mrr
 
 
 def test_the_weights_of_a_memory_do_not_depend_on_test(
@@ -161,7 +161,7 @@ def test_validation_in_training_is_what_evaluating_valid_shows(
         poisoned(kb), "n-cp", tmp_path / "run", config={"model": {"entity_dim": 4}}, **TRAINING
     )
     best = max(line["valid_mrr"] for line in run.folder.read_history())
-    assert run.evaluate("valid", by=(), floors=False).mrr == pytest.approx(best, abs=1e-6)
+    assert run.evaluate("valid", by=(), baselines=False).mrr == pytest.approx(best, abs=1e-6)
 
 
 def test_a_run_says_what_chose_its_epoch_and_its_memory(kb: KnowledgeBase, tmp_path: Path) -> None:

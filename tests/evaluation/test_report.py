@@ -13,8 +13,8 @@ from getd.errors import ConfigError, FactError
 from getd.evaluation.evaluate import (
     GROUPINGS,
     evaluate,
-    evaluate_floors,
-    floor_models,
+    evaluate_baselines,
+    baseline_models,
     sample_facts,
     validation_mrr,
 )
@@ -68,24 +68,24 @@ def test_the_report_is_json_and_names_its_protocol(kb: KnowledgeBase, model: Tab
         "epoch": None,
         "memory": None,
     }
-    assert set(found) == {"protocol", "metrics", "floors", "by"}
+    assert set(found) == {"protocol", "metrics", "baselines", "by"}
     assert found["metrics"]["questions"] == questions
-    assert set(found["floors"]) == {"frequency", "lookup"}
+    assert set(found["baselines"]) == {"frequency", "lookup"}
     assert set(found["by"]) == set(GROUPINGS)
     assert set(found["by"]["arity"]) == {"1", "2", "3", "4"}
     assert set(found["by"]["position"]) == {"0", "1", "2", "3"}
     assert set(found["by"]["relation"]) <= set(kb.relations)
     assert set(found["by"]["seen"]) == {"seen", "unseen"}
-    groups = [found["metrics"], *found["floors"].values()]
+    groups = [found["metrics"], *found["baselines"].values()]
     groups += [group for grouping in found["by"].values() for group in grouping.values()]
-    assert all(set(group) - {"floors"} == METRICS for group in groups)
+    assert all(set(group) - {"baselines"} == METRICS for group in groups)
 
 
 @pytest.mark.parametrize("grouping", GROUPINGS)
 def test_the_parts_of_a_breakdown_add_up_to_the_total(
     kb: KnowledgeBase, model: Table, grouping: str
 ) -> None:
-    found = evaluate(model, kb, floors=False, by=[grouping])
+    found = evaluate(model, kb, baselines=False, by=[grouping])
     parts = found.by[grouping].values()
     assert sum(part.questions for part in parts) == found.questions
     for name in ("mrr", "hits_at_1", "hits_at_3", "hits_at_10", "mean_rank"):
@@ -108,7 +108,7 @@ def test_every_question_is_in_its_group(kb: KnowledgeBase, model: Table) -> None
                 }
                 for key in {**groups, "seen": "seen" if seen else "unseen"}.items():
                     expected.setdefault(key, []).append(1 / found[row, position])
-    by = evaluate(model, kb, floors=False).by
+    by = evaluate(model, kb, baselines=False).by
     mrrs = {
         (grouping, group): metrics.mrr
         for grouping, groups in by.items()
@@ -119,40 +119,42 @@ def test_every_question_is_in_its_group(kb: KnowledgeBase, model: Table) -> None
     )
 
 
-def test_the_floors_are_measured_as_any_model_is(kb: KnowledgeBase, model: Table) -> None:
+def test_the_baselines_are_measured_as_any_model_is(kb: KnowledgeBase, model: Table) -> None:
     found = evaluate(model, kb, by=(), trained_on=("train", "valid"))
-    for name, floor in floor_models(kb, ("train", "valid")).items():
-        assert found.floors[name] == evaluate(floor, kb, by=(), floors=False).metrics
+    for name, baseline in baseline_models(kb, ("train", "valid")).items():
+        assert found.baselines[name] == evaluate(baseline, kb, by=(), baselines=False).metrics
     assert found.protocol["trained_on"] == ["train", "valid"]
-    assert found.floors != evaluate(model, kb, by=()).floors
+    assert found.baselines != evaluate(model, kb, by=()).baselines
 
 
 @pytest.mark.parametrize("split", ["valid", "test"])
-def test_the_floors_alone_are_those_beside_a_model(
+def test_the_baselines_alone_are_those_beside_a_model(
     kb: KnowledgeBase, model: Table, split: str
 ) -> None:
-    assert evaluate_floors(kb, split) == evaluate(model, kb, split, by=()).floors
+    assert evaluate_baselines(kb, split) == evaluate(model, kb, split, by=()).baselines
 
 
 def test_what_the_model_was_trained_on_is_seen(kb: KnowledgeBase, model: Table) -> None:
-    found = evaluate(model, kb, "valid", floors=False, by=["seen"], trained_on=("train", "valid"))
+    found = evaluate(
+        model, kb, "valid", baselines=False, by=["seen"], trained_on=("train", "valid")
+    )
     assert set(found.by["seen"]) == {"seen"}
 
 
 def test_the_evaluation_gives_its_metrics_by_name(kb: KnowledgeBase, model: Table) -> None:
-    found = evaluate(model, kb, floors=False, by=())
+    found = evaluate(model, kb, baselines=False, by=())
     names = list(Metrics.__dataclass_fields__)
     assert [getattr(found, name) for name in names] == [
         getattr(found.metrics, name) for name in names
     ]
-    assert (found.floors, found.by) == ({}, {})
+    assert (found.baselines, found.by) == ({}, {})
 
 
 def test_optimistic_ties_are_never_worse_than_realistic_nor_those_than_pessimistic(
     kb: KnowledgeBase, model: Table
 ) -> None:
     best, middle, worst = (
-        evaluate(model, kb, ties=ties, floors=False, by=()).mrr
+        evaluate(model, kb, ties=ties, baselines=False, by=()).mrr
         for ties in ("optimistic", "realistic", "pessimistic")
     )
     assert best > middle > worst
@@ -169,12 +171,12 @@ def test_a_sample_is_drawn_by_its_seed_without_replacement(kb: KnowledgeBase) ->
 
 
 def test_a_sample_of_everything_is_everything(kb: KnowledgeBase, model: Table) -> None:
-    whole = evaluate(model, kb, floors=False, by=())
-    assert evaluate(model, kb, sample=10**6, floors=False, by=()) == whole
+    whole = evaluate(model, kb, baselines=False, by=())
+    assert evaluate(model, kb, sample=10**6, baselines=False, by=()) == whole
 
 
 def test_a_sample_names_its_size_and_counts_its_questions(kb: KnowledgeBase, model: Table) -> None:
-    found = evaluate(model, kb, sample=10, seed=4, floors=False, by=())
+    found = evaluate(model, kb, sample=10, seed=4, baselines=False, by=())
     drawn = sample_facts(kb.split("test"), 10, seed=4)
     assert (found.protocol["sample"], found.protocol["seed"]) == (10, 4)
     assert (
@@ -188,7 +190,7 @@ def test_a_sample_names_its_size_and_counts_its_questions(kb: KnowledgeBase, mod
 def test_the_validation_mrr_is_the_mrr_of_the_evaluation(
     kb: KnowledgeBase, model: Table, sample: int | None
 ) -> None:
-    expected = evaluate(model, kb, "valid", sample=sample, seed=2, floors=False, by=()).mrr
+    expected = evaluate(model, kb, "valid", sample=sample, seed=2, baselines=False, by=()).mrr
     known = kb.known("train", "valid")
     assert validation_mrr(model, kb.split("valid"), known, sample=sample, seed=2) == expected
 
@@ -216,22 +218,25 @@ def test_lookup_stands_where_it_stands_on_the_real_data(
     real_data: Path, name: str, expected: float
 ) -> None:
     kb = getd.load(real_data / name)
-    floors = floor_models(kb)
+    baselines = baseline_models(kb)
     mrrs = {
-        kind: validation_mrr(floor, kb.split("test"), kb.known()) for kind, floor in floors.items()
+        kind: validation_mrr(baseline, kb.split("test"), kb.known())
+        for kind, baseline in baselines.items()
     }
     assert mrrs["lookup"] == pytest.approx(expected, abs=0.01)
     assert mrrs["frequency"] < mrrs["lookup"]
 
 
-def test_the_floors_of_groups_add_up_to_the_floors() -> None:
+def test_the_baselines_of_groups_add_up_to_the_baselines() -> None:
     kb = getd.load("demo")
-    found = evaluate(floor_models(kb)["lookup"], kb).as_dict()
+    found = evaluate(baseline_models(kb)["lookup"], kb).as_dict()
     for groups in found["by"].values():
         n_questions = sum(group["questions"] for group in groups.values())
-        for floor, metrics in found["floors"].items():
-            total = sum(group["questions"] * group["floors"][floor] for group in groups.values())
+        for baseline, metrics in found["baselines"].items():
+            total = sum(
+                group["questions"] * group["baselines"][baseline] for group in groups.values()
+            )
             assert total / n_questions == pytest.approx(metrics["mrr"])
         assert all(
-            group["floors"]["lookup"] == pytest.approx(group["mrr"]) for group in groups.values()
+            group["baselines"]["lookup"] == pytest.approx(group["mrr"]) for group in groups.values()
         )

@@ -86,7 +86,7 @@ def run_of(place: Place, name: str, seed: int = 0) -> Run:
 
 
 def mrr(model: ScoringModel, kb: KnowledgeBase) -> float:
-    return evaluate(model, kb, by=(), floors=False).mrr
+    return evaluate(model, kb, by=(), baselines=False).mrr
 
 
 def facts_of(*splits: str) -> list[tuple[str, ...]]:

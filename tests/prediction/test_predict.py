@@ -207,4 +207,4 @@ def test_a_folder_that_is_no_run_and_a_broken_run_are_told(run: Run, tmp_path: P
     (copy / "roles.json").write_text("{")
     with pytest.raises(RunError, match=r"roles\.json: expected JSON, found a broken file"):
         open_run(copy)
-    assert np.isfinite(run.evaluate("valid", floors=False).mrr)
+    assert np.isfinite(run.evaluate("valid", baselines=False).mrr)

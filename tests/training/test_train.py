@@ -163,7 +163,7 @@ def test_the_best_weights_are_a_copy_not_the_last(kb: KnowledgeBase, tmp_path: P
     )
     history = RunFolder(tmp_path / "run").read_history()
     best = max(history, key=lambda line: line["valid_mrr"])
-    assert run.evaluate("valid", floors=False, by=()).mrr == pytest.approx(
+    assert run.evaluate("valid", baselines=False, by=()).mrr == pytest.approx(
         best["valid_mrr"], abs=1e-9
     )
     report = run.folder.read_json("report.json")
@@ -279,11 +279,11 @@ def test_the_demo_replaces_no_run_but_its_own(kb: KnowledgeBase, tmp_path: Path)
     )
 
 
-def test_the_demo_is_far_above_its_floors(tmp_path: Path) -> None:
+def test_the_demo_is_far_above_its_baselines(tmp_path: Path) -> None:
     run = train_demo(tmp_path / "demo")
     report = run.folder.read_json("report.json")
-    floor = max(found["mrr"] for found in report["floors"].values())
-    assert report["metrics"]["mrr"] >= floor + 0.10
+    baseline = max(found["mrr"] for found in report["baselines"].values())
+    assert report["metrics"]["mrr"] >= baseline + 0.10
     known = run.kb.known("train", "valid")
     questions, wanted = zip(*sample_questions(run.kb), strict=True)
     found = run.answer(questions, 1, known=known)

@@ -1,4 +1,4 @@
-"""A model, a knowledge base and a protocol to an evaluation, with the floors beside it."""
+"""A model, a knowledge base and a protocol to an evaluation, with the baselines beside it."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Evaluation:
 
     protocol: Mapping[str, Any]
     metrics: Metrics
-    floors: Mapping[str, Metrics]  # frequency and lookup on the same questions
+    baselines: Mapping[str, Metrics]  # frequency and lookup on the same questions
     by: Mapping[str, Mapping[str, Metrics]]  # grouping, then group
-    floors_by: Mapping[
+    baselines_by: Mapping[
         str, Mapping[str, Mapping[str, float]]
-    ]  # the MRR of each floor, by grouping and group
+    ]  # the MRR of each baseline, by grouping and group
 
     @property
     def mrr(self) -> float:
@@ -85,10 +85,11 @@ class Evaluation:
         return {
             "protocol": dict(self.protocol),
             "metrics": self.metrics.as_dict(),
-            "floors": {name: metrics.as_dict() for name, metrics in self.floors.items()},
+            "baselines": {name: metrics.as_dict() for name, metrics in self.baselines.items()},
             "by": {
                 grouping: {
-                    group: metrics.as_dict() | {"floors": dict(self.floors_by[grouping][group])}
+                    group: metrics.as_dict()
+                    | {"baselines": dict(self.baselines_by[grouping][group])}
                     for group, metrics in groups.items()
                 }
                 for grouping, groups in self.by.items()
@@ -105,7 +106,7 @@ def evaluate(
     sample: int | None = None,
     seed: int = 0,
     by: Sequence[str] = GROUPINGS,
-    floors: bool = True,
+    baselines: bool = True,
     trained_on: Sequence[str] = ("train",),
     epoch: Choice | None = None,
     memory: Choice | None = None,
@@ -121,7 +122,7 @@ def evaluate(
         Evaluate on that many facts, drawn at random by ``seed``; on all where it is not given or not smaller.
     by
         The breakdowns: by arity, position, relation, and by whether a fact trained on answers the question too.
-    floors
+    baselines
         Whether to measure frequency and lookup, counted on the facts trained on, on the same questions.
     trained_on
         The splits whose facts the model has seen.
@@ -133,8 +134,11 @@ def evaluate(
     questions = _Questions(blocks, kb.known(*filter_splits(kb, split)), ties, chunk, seed)
     ranks = questions.rank(model)
     beside = (
-        {name: questions.rank(floor) for name, floor in floor_models(kb, trained_on).items()}
-        if floors
+        {
+            name: questions.rank(baseline)
+            for name, baseline in baseline_models(kb, trained_on).items()
+        }
+        if baselines
         else {}
     )
     groups = {grouping: _labels(grouping, blocks, kb, trained_on) for grouping in by}
@@ -143,22 +147,23 @@ def evaluate(
     return Evaluation(
         protocol=protocol_of(model, kb, split, trained_on, measured, epoch, memory),
         metrics=questions.measure(ranks),
-        floors={name: questions.measure(floor) for name, floor in beside.items()},
+        baselines={name: questions.measure(baseline) for name, baseline in beside.items()},
         by={
             grouping: questions.measure_groups(ranks, labels) for grouping, labels in groups.items()
         },
-        floors_by={
-            grouping: _floors_of_groups(beside, labels) for grouping, labels in groups.items()
+        baselines_by={
+            grouping: _baselines_of_groups(beside, labels) for grouping, labels in groups.items()
         },
     )
 
 
-def evaluate_floors(kb: KnowledgeBase, split: str = "test") -> dict[str, Metrics]:
-    """The floors alone, ranked on a split: what one has before any model."""
+def evaluate_baselines(kb: KnowledgeBase, split: str = "test") -> dict[str, Metrics]:
+    """The baselines alone, ranked on a split: what one has before any model."""
     known = kb.known(*filter_splits(kb, split))
     questions = _Questions(sample_facts(kb.split(split), None), known, "realistic", CHUNK, 0)
     return {
-        name: questions.measure(questions.rank(floor)) for name, floor in floor_models(kb).items()
+        name: questions.measure(questions.rank(baseline))
+        for name, baseline in baseline_models(kb).items()
     }
 
 
@@ -194,7 +199,7 @@ def sample_facts(blocks: Blocks, number: int | None, seed: int = 0) -> dict[int,
     return {arity: facts for arity, facts in drawn.items() if len(facts)}
 
 
-def floor_models(
+def baseline_models(
     kb: KnowledgeBase, trained_on: Sequence[str] = ("train",)
 ) -> dict[str, ScoringModel]:
     """The counting models that stand beside every model, made from the facts of these splits."""
@@ -251,13 +256,14 @@ class _Questions:
         }
 
 
-def _floors_of_groups(
-    floors: Mapping[str, Ranks], labels: tuple[Ids, Mapping[int, str]]
+def _baselines_of_groups(
+    baselines: Mapping[str, Ranks], labels: tuple[Ids, Mapping[int, str]]
 ) -> dict[str, dict[str, float]]:
     numbers, names = labels
     return {
         names[n]: {
-            name: mean_reciprocal_rank(ranks.rank[numbers == n]) for name, ranks in floors.items()
+            name: mean_reciprocal_rank(ranks.rank[numbers == n])
+            for name, ranks in baselines.items()
         }
         for n in np.unique(numbers).tolist()
     }

@@ -9,6 +9,7 @@ from typing import Any
 
 from getd.config import override
 from getd.evaluation.evaluate import Evaluation
+from getd.evaluation.report import rename_floors
 from getd.experiments.rows import Point
 from getd.io.atomic import atomic_path
 from getd.io.environment import commit_of, machine_facts
@@ -44,7 +45,7 @@ def write_result(into: Path, point: Point, found: Mapping[str, Any]) -> Path:
 def read_results(into: Path) -> list[dict[str, Any]]:
     """All measurements that are kept, by name."""
     paths = sorted((into / "results").glob("*.json"))
-    return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+    return [rename_floors(json.loads(path.read_text(encoding="utf-8"))) for path in paths]
 
 
 def chosen_by(result: Mapping[str, Any]) -> str:
@@ -99,7 +100,7 @@ def describe(config: Mapping[str, Any], report: Mapping[str, Any]) -> dict[str, 
         "metrics": metrics,
         "interval": metrics.pop("mrr_interval"),
         "protocol": report["protocol"],
-        "floors": {name: floor["mrr"] for name, floor in report["floors"].items()},
+        "baselines": {name: baseline["mrr"] for name, baseline in report["baselines"].items()},
         "by": {group: report["by"][group] for group in GROUPS if group in report["by"]},
         "config": override(config, []),
     }

@@ -91,7 +91,7 @@ in place of 32. The paper's binary setting has been run nowhere here."""
 
 def _models(data: str, folder: str, by_row: Mapping[str, Results]) -> str:
     lines: list[list[object]] = []
-    floors: Mapping[str, float] = {}
+    baselines: Mapping[str, float] = {}
     names = {f"{model}-{data.lower()}": name for model, name in NAMES.items()}
     names[f"getd-{data.lower()}-rank-25"] = "GETD, rank 25"
     names[f"getd-{data.lower()}-released"] = "GETD, as released"
@@ -102,9 +102,10 @@ def _models(data: str, folder: str, by_row: Mapping[str, Results]) -> str:
             cells = [_pair(_mean(found, key), wanted.get(key)) for key in HITS]
             lines.append([name, *cells, len(found) or "", _sample(found)])
             whole = [result for result in found if result["protocol"]["sample"] is None]
-            floors = floors or (whole[0]["floors"] if whole else {})
+            baselines = baselines or (whole[0]["baselines"] if whole else {})
     lines += [
-        [f"floor: {name}", f"{mrr:.3f}", "", "", "", "", "all"] for name, mrr in floors.items()
+        [f"baseline: {name}", f"{mrr:.3f}", "", "", "", "", "all"]
+        for name, mrr in baselines.items()
     ]
     chance = Findings(by_row.get("statistics", [])).chance(data)
     lines += [] if chance is None else [["random order", _small(chance), "", "", "", "", "all"]]
@@ -163,12 +164,12 @@ def _tables(by_row: Mapping[str, Results]) -> list[str]:
                 data,
                 *found["found"],
                 found["found"] == found["published"],
-                *(f"{v:.3f}" for v in found["floors"].values()),
+                *(f"{v:.3f}" for v in found["baselines"].values()),
                 _small(found["chance"]) if "chance" in found else "",
             ]
             for data, found in result["rows"].items()
         ]
-        note = "The last three columns are the test MRR of our floors and of candidates in random order."
+        note = "The last three columns are the test MRR of our baselines and of candidates in random order."
         parts += ["## Data sets", note, _table(head, lines)]
     for result in by_row.get("complexity", []):
         lines = [

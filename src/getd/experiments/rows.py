@@ -26,7 +26,7 @@ ADDED = ("memory", "ensemble", "valid")  # what a name may carry, in this order
 MEMBERS = (0, 1, 2)  # the seeds of an ensemble
 KINDS: Mapping[str, Literal["figure", "study"]] = {"figures": "figure", "tuning": "study"}
 TABLES = {
-    "statistics": "Table 3: entities, relations and facts of each data set, and our floors",
+    "statistics": "Table 3: entities, relations and facts of each data set, and our baselines",
     "complexity": "Table 2: parameters by formula and counted, and which models are fully expressive",
     "cost": "Seconds of an epoch, of a whole training and of inference on WikiPeople-3",
     "claims": "Each claim of the paper's prose: shown, refuted or not measured",

@@ -13,7 +13,7 @@ from typing import Any
 from getd.config import read_toml
 from getd.datasets.load import load
 from getd.errors import RunError
-from getd.evaluation.evaluate import evaluate_floors, validation_mrr
+from getd.evaluation.evaluate import evaluate_baselines, validation_mrr
 from getd.experiments.claims import check_claims
 from getd.facts.facts import count
 from getd.models.registry import MODELS, count_parameters
@@ -50,11 +50,11 @@ def _statistics(data: str) -> dict[str, Any]:
         kb.n_relations,
         *(count(kb.split(split)) for split in ("train", "valid", "test")),
     ]
-    measured = evaluate_floors(kb)
+    measured = evaluate_baselines(kb)
     return {
         "found": found,
         "published": published()["statistics"][data],
-        "floors": {floor: metrics.mrr for floor, metrics in measured.items()},
+        "baselines": {baseline: metrics.mrr for baseline, metrics in measured.items()},
         "chance": measured["lookup"].mrr_at_chance,
     }
 

@@ -1,4 +1,4 @@
-r"""Answers by how often they fill the open place: the first floor, and the counting that both floors stand on.
+r"""Answers by how often they fill the open place: the first baseline, and the counting that both baselines stand on.
 
 .. math:: f(c) = \#\{\text{facts of relation } r \text{ with } c \text{ at the open position}\}
 """

@@ -1,4 +1,4 @@
-r"""Answers by co-occurrence with the given entities: the second floor.
+r"""Answers by co-occurrence with the given entities: the second baseline.
 
 .. math::
     f(c) = \sum_{j \ne p} \frac{\#(r,\; e_j \text{ at } j,\; c \text{ at } p)}{\#(r,\; e_j \text{ at } j)}

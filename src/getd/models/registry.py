@@ -45,7 +45,7 @@ MODELS: dict[str, tuple[type[ScoringModel], type[ModelSettings]]] = {
     "conve": (ConvE, ConvESettings),
     "transe": (TransE, TransESettings),
 }
-FLOORS: dict[str, type[ScoringModel]] = {
+BASELINES: dict[str, type[ScoringModel]] = {
     "frequency": Frequency,
     "lookup": Lookup,
 }  # counted from facts, never trained
@@ -109,12 +109,12 @@ def count_parameters(
 
 
 def describe_models() -> list[dict[str, Any]]:
-    """Name, arity, size, first sentence and settings of every model, the floors among them."""
+    """Name, arity, size, first sentence and settings of every model, the baselines among them."""
     learnt = [
         _describe(name, model) | {"settings": settings().model_dump(mode="json")}
         for name, (model, settings) in MODELS.items()
     ]
-    return learnt + [_describe(name, model) | {"settings": {}} for name, model in FLOORS.items()]
+    return learnt + [_describe(name, model) | {"settings": {}} for name, model in BASELINES.items()]
 
 
 def _describe(name: str, model: type[ScoringModel]) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from torch import Tensor
 
 from getd.config import read_toml, to_toml
 from getd.errors import ConfigError, FactError, RunError, WriteError
+from getd.evaluation.report import rename_floors
 from getd.facts.encode import Duplicates
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.relation import Relation
@@ -119,7 +120,7 @@ class RunFolder:
 
     def read_report(self) -> dict[str, Any]:
         """How the finished model did on test."""
-        value = self._read_json("report.json")
+        value = rename_floors(self._read_json("report.json"))
         check_record(ReportRecord, value, self.path / "report.json")
         return dict(value)
 

@@ -65,7 +65,7 @@ class ReportRecord(Record):
 
     protocol: dict[str, Any]
     metrics: MetricsRecord
-    floors: dict[str, dict[str, Any]]
+    baselines: dict[str, dict[str, Any]]
     by: dict[str, dict[str, Any]]
     best_epoch: NonNegativeInt | None = None
     valid_mrr: FiniteFloat | None = None

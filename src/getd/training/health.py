@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from getd.evaluation.evaluate import floor_models, validation_mrr
+from getd.evaluation.evaluate import baseline_models, validation_mrr
 from getd.evaluation.protocol import known_for_choosing
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.models.base import ScoringModel
@@ -56,7 +56,7 @@ def _below_baseline(model: ScoringModel, kb: KnowledgeBase) -> Iterator[str]:
     def mrr(ranked: ScoringModel) -> float:
         return validation_mrr(ranked, kb.split("valid"), known, sample=SAMPLE)
 
-    baselines = {name: mrr(baseline) for name, baseline in floor_models(kb).items()}
+    baselines = {name: mrr(baseline) for name, baseline in baseline_models(kb).items()}
     better = max(baselines, key=lambda name: baselines[name])
     own = mrr(model)
     if own < baselines[better]:

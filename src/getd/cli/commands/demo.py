@@ -22,7 +22,7 @@ def demo(
     quiet: Annotated[bool, Parameter(help="No progress.", negative="")] = False,
     json: Json = False,
 ) -> None:
-    """Train on the built-in demo, show metrics beside the floors and five predictions; under a minute on two cores."""
+    """Train on the built-in demo, show metrics beside the baselines and five predictions; under a minute on two cores."""
     from getd.workflows.demo import DEMO_CONFIG, sample_questions, train_demo
 
     with training_progress(quiet, DEMO_CONFIG["training"]["epochs"]) as callbacks:

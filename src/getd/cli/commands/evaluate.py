@@ -30,7 +30,7 @@ def evaluate(
     memory: Annotated[bool, Parameter(help="With the memory of the run, where it has one.")] = True,
     json: Json = False,
 ) -> None:
-    """Rank the answers of a split and report how good they are, beside two floors.
+    """Rank the answers of a split and report how good they are, beside two baselines.
 
     Parameters
     ----------
@@ -46,9 +46,13 @@ def evaluate(
     show_report(found)
     if by:
         keys = ("questions", "mrr", "hits_at_1", "hits_at_3", "hits_at_10")
-        floors = list(found["floors"])
+        baselines = list(found["baselines"])
         rows = [
-            [name, *(group[key] for key in keys), *(group["floors"][floor] for floor in floors)]
+            [
+                name,
+                *(group[key] for key in keys),
+                *(group["baselines"][baseline] for baseline in baselines),
+            ]
             for name, group in found["by"][by].items()
         ]
         header = [
@@ -58,6 +62,6 @@ def evaluate(
             "Hits@1",
             "Hits@3",
             "Hits@10",
-            *(f"MRR of {floor}" for floor in floors),
+            *(f"MRR of {baseline}" for baseline in baselines),
         ]
         print_table(f"By {by}", header, rows)

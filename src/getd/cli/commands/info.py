@@ -28,8 +28,11 @@ def info(
     data: str,
     /,
     *,
-    floors: Annotated[
-        bool, Parameter(help="How far counting gets: the floors of every evaluation.", negative="")
+    baselines: Annotated[
+        bool,
+        Parameter(
+            help="Also report the frequency and lookup baselines.", negative="", alias="--floors"
+        ),
     ] = False,
     reading: Reading | None = None,
     json: Json = False,
@@ -48,24 +51,26 @@ def info(
         kb = load(data, progress=progress, **(reading or Reading()).settings())
     report = describe(kb)
     print_notices(report.notices)
-    beside = _floors(kb) if floors else {}
+    beside = _baselines(kb) if baselines else {}
     if json:
-        print_json(report.as_dict() | ({"floors": beside} if floors else {}))
+        print_json(report.as_dict() | ({"baselines": beside} if baselines else {}))
         return
     _show(report)
-    if floors:
+    if baselines:
         keys = ("mrr", "hits_at_1", "hits_at_3", "hits_at_10")
-        rows = [[f"floor: {name}", *(found[key] for key in keys)] for name, found in beside.items()]
+        rows = [
+            [f"baseline: {name}", *(found[key] for key in keys)] for name, found in beside.items()
+        ]
         print_table(
-            "Floors, ranked on test, filtered", ["", "MRR", "Hits@1", "Hits@3", "Hits@10"], rows
+            "Baselines, ranked on test, filtered", ["", "MRR", "Hits@1", "Hits@3", "Hits@10"], rows
         )
 
 
-def _floors(kb: KnowledgeBase) -> dict[str, Any]:
-    from getd.evaluation.evaluate import evaluate_floors
+def _baselines(kb: KnowledgeBase) -> dict[str, Any]:
+    from getd.evaluation.evaluate import evaluate_baselines
 
     kb.split("test")
-    return {name: found.as_dict() for name, found in evaluate_floors(kb).items()}
+    return {name: found.as_dict() for name, found in evaluate_baselines(kb).items()}
 
 
 def _show(report: Report) -> None:

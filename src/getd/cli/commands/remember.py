@@ -33,7 +33,7 @@ def remember(
     from getd.prediction.run import open_run
 
     opened = open_run(run, memory=False)
-    before = opened.evaluate("valid", sample=sample, by=(), floors=False).mrr
+    before = opened.evaluate("valid", sample=sample, by=(), baselines=False).mrr
     after = opened.remember(sample)
     weights = opened.folder.read_json("memory.json")["weights"]
     if json:

@@ -112,7 +112,7 @@ def show_training(run: Run, kb: KnowledgeBase, json: bool) -> None:
 
 
 def show_report(report: dict[str, Any], published: dict[str, float] | None = None) -> None:
-    """Metrics beside chance, the floors and what was published, and by which protocol they were measured."""
+    """Metrics beside chance, the baselines and what was published, and by which protocol they were measured."""
     from getd.evaluation.protocol import protocol_sentence
 
     protocol, metrics = report["protocol"], report["metrics"]
@@ -122,8 +122,8 @@ def show_report(report: dict[str, Any], published: dict[str, float] | None = Non
         ["this model", *(metrics[key] for key in keys), f"{low:.4f} – {high:.4f}"]
     ]
     rows += [
-        [f"floor: {name}", *(floor[key] for key in keys), ""]
-        for name, floor in report["floors"].items()
+        [f"baseline: {name}", *(baseline[key] for key in keys), ""]
+        for name, baseline in report["baselines"].items()
     ]
     rows.append(["random order", metrics["mrr_at_chance"], None, None, None, ""])
     if published:

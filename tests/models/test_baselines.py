@@ -32,7 +32,7 @@ FACTS: list[Fact] = [
     (2, 0, 2),
     (2, 3),
 ]
-FLOORS = pytest.mark.parametrize("floor", [Frequency, Lookup])
+BASELINES = pytest.mark.parametrize("baseline", [Frequency, Lookup])
 
 
 def slot_scores(model: ScoringModel, questions: list[Fact], slot: int) -> list[list[float]]:
@@ -75,8 +75,8 @@ def test_lookup_equals_a_nested_loop_and_frequency_breaks_its_ties(
 
 @given(facts=MIXED)
 def test_a_batch_scores_as_each_question_alone(facts: list[Fact]) -> None:
-    for floor in (Frequency, Lookup):
-        model = floor.from_facts(reference.blocks(facts), *SIZES)
+    for baseline in (Frequency, Lookup):
+        model = baseline.from_facts(reference.blocks(facts), *SIZES)
         questions = [fact for fact in [*facts, *FACTS] if len(fact) == 4]
         for slot in range(4):
             together = slot_scores(model, questions, slot)
@@ -85,10 +85,12 @@ def test_a_batch_scores_as_each_question_alone(facts: list[Fact]) -> None:
             ]
 
 
-@FLOORS
+@BASELINES
 @pytest.mark.parametrize("candidates", [[0, 1, 2, 3], [3, 1], [2], [1, 3, 1, 1, 0], []])
-def test_candidates_choose_columns(floor: type[Frequency | Lookup], candidates: list[int]) -> None:
-    model = floor.from_facts(reference.blocks(FACTS), *SIZES)
+def test_candidates_choose_columns(
+    baseline: type[Frequency | Lookup], candidates: list[int]
+) -> None:
+    model = baseline.from_facts(reference.blocks(FACTS), *SIZES)
     relation, entities = torch.tensor([0, 1, 2]), torch.tensor([[1, 2, 2], [1, 3, 2], [3, 3, 0]])
     chosen = torch.tensor(candidates, dtype=torch.int64)
     for position in range(3):
@@ -98,9 +100,9 @@ def test_candidates_choose_columns(floor: type[Frequency | Lookup], candidates: 
         )
 
 
-@FLOORS
-def test_the_open_column_is_never_read(floor: type[Frequency | Lookup]) -> None:
-    model = floor.from_facts(reference.blocks(FACTS), *SIZES)
+@BASELINES
+def test_the_open_column_is_never_read(baseline: type[Frequency | Lookup]) -> None:
+    model = baseline.from_facts(reference.blocks(FACTS), *SIZES)
     relation, entities = torch.tensor([0, 0]), torch.tensor([[1, 2, 2], [3, 3, 0]])
     for position in range(3):
         blank = entities.clone()
@@ -109,9 +111,9 @@ def test_the_open_column_is_never_read(floor: type[Frequency | Lookup]) -> None:
         assert torch.equal(scores, model.score_candidates(relation, entities, position))
 
 
-@FLOORS
-def test_what_was_never_counted_scores_0(floor: type[Frequency | Lookup]) -> None:
-    model = floor.from_facts(reference.blocks(FACTS), *SIZES)
+@BASELINES
+def test_what_was_never_counted_scores_0(baseline: type[Frequency | Lookup]) -> None:
+    model = baseline.from_facts(reference.blocks(FACTS), *SIZES)
     assert model.arities == (1, 2, 3)
     for arity in (3, 5):  # a relation without facts of that arity, an arity without facts
         entities = torch.zeros(2, arity, dtype=torch.int64)
@@ -123,11 +125,11 @@ def test_what_was_never_counted_scores_0(floor: type[Frequency | Lookup]) -> Non
     assert model.score_relations(torch.zeros(2, 5, dtype=torch.int64)).tolist() == [[0.0] * 3] * 2
 
 
-@FLOORS
+@BASELINES
 def test_nothing_is_learnt_and_all_counts_move_with_the_model(
-    floor: type[Frequency | Lookup],
+    baseline: type[Frequency | Lookup],
 ) -> None:
-    model = floor.from_facts(reference.blocks(FACTS), *SIZES)
+    model = baseline.from_facts(reference.blocks(FACTS), *SIZES)
     assert list(model.parameters()) == []
     assert {buffer.device.type for buffer in model.to("meta").buffers()} == {"meta"}
 
