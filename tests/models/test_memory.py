@@ -144,9 +144,9 @@ def test_the_weights_chosen_help_facts_that_they_were_not_chosen_on(run_path: Pa
     assert set(chosen) == {f"{arity}-{place}" for arity in run.kb.arities for place in range(arity)}
     for split in ("valid", "test"):
         measured = evaluate(
-            WithMemory(run.model, memory, chosen), run.kb, split, by=(), floors=False
+            WithMemory(run.model, memory, chosen), run.kb, split, by=(), baselines=False
         )
-        assert measured.mrr > run.evaluate(split, by=(), floors=False).mrr + 0.05
+        assert measured.mrr > run.evaluate(split, by=(), baselines=False).mrr + 0.05
 
 
 def test_a_run_carries_its_memory(run_path: Path) -> None:
