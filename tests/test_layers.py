@@ -12,7 +12,7 @@ import pytest
 import getd
 
 LAYERS = [
-    {"visible", "arrays"},
+    {"visible", "arrays", "choices"},
     {"errors"},
     {"io"},
     {"config"},

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-if TYPE_CHECKING:
-    from getd.formats.detect import Format
+from getd.choices import FormatChoice, ReadFormat
 
 Form = Annotated[
-    Literal["auto", "tsv", "csv", "parquet", "jsonl", "hyper-csv", "wikipeople"],
+    FormatChoice,
     Parameter(help="The form of the files; auto recognises it from their content."),
 ]
 Json = Annotated[bool, Parameter(help="Print one JSON object and nothing else.", negative="")]
 
 
-def chosen(form: Form) -> Format | None:
+def chosen(form: Form) -> ReadFormat | None:
     """The form that was named, if any."""
     return None if form == "auto" else form
 

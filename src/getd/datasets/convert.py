@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from getd.choices import WriteFormat
 from getd.config import build
 from getd.datasets.load import Progress, read_data
 from getd.datasets.settings import DataSettings
@@ -16,7 +17,6 @@ from getd.formats.detect import COMPRESSED, ending
 from getd.formats.write import (
     SUFFIX,
     WRITE_FORMATS,
-    WriteFormat,
     check_hyper,
     names_without_roles,
     write_named,

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from getd.choices import ReadFormat
 from getd.config import build
 from getd.datasets.catalogue import DATASETS, find_dataset, locate_dataset, verify
 from getd.datasets.demo import demo_labels
@@ -17,7 +18,7 @@ from getd.facts.knowledge_base import KnowledgeBase, split_notice, tuples_to_nam
 from getd.facts.named import NamedFacts, concatenate
 from getd.facts.role_order import RoleOrder
 from getd.facts.split import split_named
-from getd.formats.detect import Format, detect_format, read_named, stem
+from getd.formats.detect import detect_format, read_named, stem
 from getd.formats.split_files import find_splits
 from getd.io.lines import Problems
 
@@ -179,7 +180,7 @@ def _read_path(
     return NamedSplits(name, splits, notices)
 
 
-def _form(path: Path, first: Format | None) -> Format:
+def _form(path: Path, first: ReadFormat | None) -> ReadFormat:
     """The form of a file; whether CSV is hyper-relational is asked of the first file of a data set alone."""
     form = detect_format(path)
     return first if first and {form, first} == {"csv", "hyper-csv"} else form

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import NonNegativeInt, PositiveInt, StringConstraints
 
+from getd.choices import FormatChoice
 from getd.config import Settings
 
 
 class DataSettings(Settings):
     """Settings of reading. One field, one meaning."""
 
-    format: Literal["auto", "tsv", "csv", "parquet", "jsonl", "hyper-csv", "wikipeople"] = "auto"
+    format: FormatChoice = "auto"
     arity: PositiveInt | None = None  # only facts with this many entities
     max_arity: PositiveInt | None = None  # only facts with at most this many
     one_arity: bool = (

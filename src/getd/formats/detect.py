@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 
+from getd.choices import ReadFormat
 from getd.errors import FactFileError
 from getd.facts.named import NamedFacts
 from getd.facts.role_order import RoleOrder
@@ -16,8 +17,7 @@ from getd.formats.plain_text import read_text
 from getd.formats.tables import read_csv, read_parquet
 from getd.io.lines import MAX_LINE, read_head, read_pieces
 
-Format = Literal["tsv", "csv", "parquet", "jsonl", "hyper-csv", "wikipeople"]
-FORMATS: tuple[Format, ...] = get_args(Format)
+FORMATS: tuple[ReadFormat, ...] = get_args(ReadFormat)
 ENDINGS = (".txt", ".tsv", ".csv", ".parquet", ".jsonl", ".ndjson", ".json")
 COMPRESSED = (".gz", ".zst")
 
@@ -50,7 +50,7 @@ def stem(path: Path) -> str:
 
 def read_named(
     path: Path,
-    form: Format | None = None,
+    form: ReadFormat | None = None,
     escaped: bool = False,
     relation: str | None = None,
     order: RoleOrder | None = None,
@@ -85,7 +85,7 @@ def read_named(
     return labels
 
 
-def detect_format(path: Path) -> Format:
+def detect_format(path: Path) -> ReadFormat:
     """Recognise the form from the first lines, with the file's ending as a hint where they leave a choice."""
     head = read_head(path)
     if head.startswith(b"PAR1") and (b"\0" in head or ending(path) == ".parquet"):
@@ -111,7 +111,7 @@ def _is_text(head: bytes) -> bool:
     return True
 
 
-def _detect_json(path: Path, first: str) -> Format:
+def _detect_json(path: Path, first: str) -> ReadFormat:
     try:
         record = json.loads(first)
     except (ValueError, RecursionError):
@@ -121,7 +121,7 @@ def _detect_json(path: Path, first: str) -> Format:
     return "jsonl"
 
 
-def _detect_csv(lines: list[str]) -> Format:
+def _detect_csv(lines: list[str]) -> ReadFormat:
     """Hyper-relational rows have an odd number of fields, no header, and the first row's relation comes again."""
     try:
         rows = list(csv.reader(lines))

@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 import polars as pl
 
+from getd.choices import WriteFormat
 from getd.errors import WriteError
 from getd.facts.encode import block_relations, distinct
 from getd.facts.escape import escape, escape_expr
@@ -19,7 +20,6 @@ from getd.facts.named import Block, Codes, Ids, NamedFacts
 from getd.facts.relation import Relation, Roles, default_roles, relation_labels
 from getd.facts.vocabulary import write_lines
 
-WriteFormat = Literal["tsv", "csv", "parquet", "jsonl", "hyper-csv"]
 WRITE_FORMATS: tuple[WriteFormat, ...] = get_args(WriteFormat)
 SUFFIX = {
     "tsv": ".tsv",

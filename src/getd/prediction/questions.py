@@ -8,18 +8,19 @@ from typing import TypeVar
 
 import numpy as np
 
+from getd.choices import ReadFormat
 from getd.errors import FactError
 from getd.facts.facts import Facts, join
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.relation import default_roles
-from getd.formats.detect import Format, read_named
+from getd.formats.detect import read_named
 from getd.io.lines import Problems
 from getd.prediction.question import OPEN, Names, Question, parse_fact, parse_names, parse_question
 
 T = TypeVar("T")
 
 
-def read_questions(path: Path, kb: KnowledgeBase, form: Format | None = None) -> list[Question]:
+def read_questions(path: Path, kb: KnowledgeBase, form: ReadFormat | None = None) -> list[Question]:
     """Questions from any form that facts are read from; ``?`` is what is asked for."""
     return [
         question
@@ -30,7 +31,7 @@ def read_questions(path: Path, kb: KnowledgeBase, form: Format | None = None) ->
 
 
 def read_facts(
-    path: Path, kb: KnowledgeBase, form: Format | None = None
+    path: Path, kb: KnowledgeBase, form: ReadFormat | None = None
 ) -> tuple[list[int], dict[int, Facts]]:
     """Facts whose names a knowledge base has: where each line of the file is among all blocks, and blocks by arity."""
     found = [
@@ -44,7 +45,7 @@ def read_facts(
 
 
 def read_named_facts(
-    path: Path, kb: KnowledgeBase, form: Format | None = None
+    path: Path, kb: KnowledgeBase, form: ReadFormat | None = None
 ) -> list[tuple[int, list[str]]]:
     """Facts of relations that a knowledge base has, as the relation's number and names, which may be new."""
 
@@ -57,7 +58,9 @@ def read_named_facts(
     return [fact for _, fact in _read(path, form, parse)]
 
 
-def _read(path: Path, form: Format | None, parse: Callable[[str, Names], T]) -> list[tuple[int, T]]:
+def _read(
+    path: Path, form: ReadFormat | None, parse: Callable[[str, Names], T]
+) -> list[tuple[int, T]]:
     problems, found = Problems(path), []
     for row, roles, (relation, *names) in read_named(path, form).facts():
         unnamed = roles == default_roles(len(roles))

@@ -22,12 +22,12 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from getd.calibration.calibrate import Calibration
+from getd.choices import ReadFormat
 from getd.errors import RunError
 from getd.facts.facts import Facts, Ids, count, join
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.known_answers import KnownAnswers
 from getd.facts.vocabulary import Vocabulary
-from getd.formats.detect import Format
 from getd.io.atomic import atomic_path
 from getd.memory.memory import WithMemory
 from getd.models.base import ScoringModel
@@ -54,7 +54,7 @@ def extend(
     facts: Path,
     out: Path,
     progress: Callable[[int, int], None] = lambda done, total: None,
-    form: Format | None = None,
+    form: ReadFormat | None = None,
 ) -> Run:
     """A run that knows the facts of a file too, and the entities that are new in them."""
     folder = RunFolder(out)
