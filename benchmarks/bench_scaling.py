@@ -28,7 +28,7 @@ from benchmarks.subjects import (
     random_facts,
     whole_step,
 )
-from getd.training.loop import Callbacks, Epoch
+from getd.training.callbacks import Callbacks, Epoch
 from getd.training.regimes.base import Batch
 
 

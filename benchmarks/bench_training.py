@@ -55,7 +55,8 @@ from getd.evaluation.ranks import rank_facts
 from getd.facts.facts import Blocks, Facts
 from getd.facts.known_answers import KnownAnswers
 from getd.models.getd import GETD
-from getd.training.loop import Callbacks, Epoch, Trainer
+from getd.training.callbacks import Callbacks, Epoch
+from getd.training.loop import Trainer
 from getd.training.losses.softmax import Gradients, softmax_gradients
 from getd.training.regimes.base import Batch, shuffled_batches
 

@@ -20,7 +20,7 @@ from getd.memory.memory import Memory, WithMemory
 from getd.models.base import ScoringModel
 from getd.models.ensemble import Ensemble
 from getd.prediction.run import Run, open_run
-from getd.training.loop import Callbacks
+from getd.training.callbacks import Callbacks
 
 ROW = """
 data = "{data}"

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 import getd
-from getd.training.loop import Callbacks, Interrupted
+from getd.training.callbacks import Callbacks, Interrupted
 from tests.fuzz.case import Case, Outcome
 from tests.fuzz.command import run_getd
 from tests.fuzz.damage import damage_file

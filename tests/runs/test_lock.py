@@ -24,7 +24,7 @@ from getd.prediction.run import Run, open_run
 from getd.runs.folder import environment
 from getd.runs.lock import LOCK, owned
 from getd.training import start as fit
-from getd.training.loop import Callbacks
+from getd.training.callbacks import Callbacks
 from tests.tiny import tiny_knowledge_base
 
 CONFIG: dict[str, Any] = {

@@ -20,7 +20,7 @@ from safetensors.torch import save_file
 import getd
 from getd.runs import folder as run_folder
 from getd.training import checkpoint
-from getd.training.loop import Callbacks
+from getd.training.callbacks import Callbacks
 from tests.tiny import tiny_knowledge_base
 
 CONTEXT = multiprocessing.get_context("forkserver")

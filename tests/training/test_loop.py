@@ -14,8 +14,9 @@ import torch
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.models.base import ScoringModel
 from getd.runs.sizes import sizes
+from getd.training.callbacks import Callbacks, Epoch
 from getd.training.checkpoint import copy_weights
-from getd.training.loop import Callbacks, Epoch, Trainer
+from getd.training.loop import Trainer
 from getd.training.optimisers import Optimizers
 from getd.training.regimes.base import shuffled_batches
 from getd.training.settings import TrainSettings

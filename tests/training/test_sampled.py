@@ -17,7 +17,8 @@ from getd.facts.facts import Facts
 from getd.facts.known_answers import KnownAnswers
 from getd.models.base import DotProductModel, ScoringModel
 from getd.models.registry import MODELS, make_model, model_settings
-from getd.training.loop import Callbacks, Interrupted, Trainer
+from getd.training.callbacks import Callbacks, Interrupted
+from getd.training.loop import Trainer
 from getd.training.losses.sampled import sampled_loss
 from getd.training.moving_average import MovingAverage
 from getd.training.optimisers import RowAdagrad, RowAdam

@@ -18,7 +18,7 @@ import getd
 from getd.errors import ConfigError, FactError, NonFiniteScores, RunError, ShapeError
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.runs.folder import RunFolder
-from getd.training.loop import Callbacks, Epoch, Interrupted
+from getd.training.callbacks import Callbacks, Epoch, Interrupted
 from getd.training.regimes.base import shuffled_batches
 from getd.workflows.demo import sample_questions, train_demo
 

@@ -16,7 +16,7 @@ import getd
 from getd.errors import ConfigError, RunError
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.runs.folder import RunFolder
-from getd.training.loop import Callbacks, Interrupted
+from getd.training.callbacks import Callbacks, Interrupted
 from getd.training.start import full_config
 from getd.tuning.space import read_space
 from getd.tuning.study import Study, TuningCallbacks, is_gone, worker

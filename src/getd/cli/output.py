@@ -28,7 +28,7 @@ from rich.table import Table
 from getd.visible import message_line, shorten, visible, visible_json
 
 if TYPE_CHECKING:
-    from getd.training.loop import Callbacks
+    from getd.training.callbacks import Callbacks
     from getd.tuning.study import TuningCallbacks
 
 
@@ -124,7 +124,7 @@ def counting_progress(what: str) -> Iterator[Callable[[int, int], None]]:
 @contextmanager
 def training_progress(quiet: bool, epochs: int) -> Iterator[Callbacks]:
     """Epoch, loss, validation MRR, speed and time left: a live bar on a terminal, a line per epoch elsewhere."""
-    from getd.training.loop import Callbacks, Epoch
+    from getd.training.callbacks import Callbacks, Epoch
 
     is_live = sys.stderr.isatty() and not quiet
     columns = (
@@ -159,7 +159,7 @@ def training_progress(quiet: bool, epochs: int) -> Iterator[Callbacks]:
 @contextmanager
 def tuning_progress(quiet: bool, trials: int) -> Iterator[tuple[TuningCallbacks, Callbacks]]:
     """Trials, the best so far, and where the one under way is: live bars on a terminal, else a line per trial."""
-    from getd.training.loop import Callbacks, Epoch
+    from getd.training.callbacks import Callbacks, Epoch
     from getd.tuning.study import TuningCallbacks
     from getd.tuning.trial import Trial
 

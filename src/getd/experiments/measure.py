@@ -31,7 +31,7 @@ from getd.models.base import ScoringModel
 from getd.models.ensemble import Ensemble
 from getd.prediction.run import Run, open_run
 from getd.runs.folder import RunFolder
-from getd.training.loop import Callbacks
+from getd.training.callbacks import Callbacks
 from getd.training.start import train
 
 CURVES = {

@@ -7,7 +7,6 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import torch
 
 from getd.errors import NonFiniteScores, RunError
 from getd.models.base import ScoringModel
+from getd.training.callbacks import Callbacks, Epoch, Interrupted
 from getd.training.checkpoint import (
     HINT,
     Progress,
@@ -27,34 +27,6 @@ from getd.training.moving_average import MovingAverage, Weights
 from getd.training.optimisers import Optimizers
 from getd.training.regimes.base import Regime, Work, one_ahead, shuffled_batches
 from getd.training.settings import TrainSettings
-
-
-@dataclass(frozen=True)
-class Epoch:
-    """A line of the history."""
-
-    epoch: int
-    loss: float  # mean over facts
-    seconds: float  # training alone
-    facts: int  # that were learnt from (questions in kvsall)
-    learning_rate: float
-    valid_mrr: float | None  # where it was measured
-    valid_loss: float | None = None  # where it was asked for
-
-
-@dataclass(frozen=True)
-class Callbacks:
-    """How the loop talks to the outside."""
-
-    on_batch: Callable[[int, int, int], None] = lambda epoch, done, total: (
-        None
-    )  # batches of the epoch
-    on_epoch: Callable[[Epoch], None] = lambda epoch: None
-    should_stop: Callable[[], bool] = lambda: False  # asked after every batch: an interrupt
-
-
-class Interrupted(KeyboardInterrupt):
-    """The training was asked to stop; its checkpoint is written."""
 
 
 class Trainer:

@@ -33,10 +33,11 @@ from getd.runs.lock import clear_empty, owned
 from getd.runs.records import shown
 from getd.runs.sizes import sizes
 from getd.runs.stored import bounded, build_model, check_shapes, checked_sizes
+from getd.training.callbacks import Callbacks, Epoch, Interrupted
 from getd.training.checkpoint import read_head
 from getd.training.defaults import DEFAULTS
 from getd.training.health import training_notices
-from getd.training.loop import Callbacks, Epoch, Interrupted, Trainer
+from getd.training.loop import Trainer
 from getd.training.regimes import REGIMES
 from getd.training.settings import MemorySettings, TrainSettings
 

@@ -31,7 +31,7 @@ from getd.config import with_values
 from getd.errors import ConfigError, NonFiniteScores, ShapeError
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.runs.sizes import sizes
-from getd.training.loop import Callbacks, Epoch, Interrupted
+from getd.training.callbacks import Callbacks, Epoch, Interrupted
 from getd.training.start import full_config, interrupts, trainer_of
 from getd.tuning.space import Choices, Range, Space
 from getd.tuning.trial import Trial

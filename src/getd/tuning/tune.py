@@ -12,7 +12,7 @@ from getd.errors import RunError, RunInUse
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.prediction.run import Run, open_run
 from getd.runs.folder import RunFolder
-from getd.training.loop import Callbacks, Interrupted
+from getd.training.callbacks import Callbacks, Interrupted
 from getd.training.start import full_config
 from getd.training.start import train as train_model
 from getd.tuning.space import read_space

@@ -14,7 +14,7 @@ from getd.facts.knowledge_base import KnowledgeBase
 from getd.prediction.question import Question, parse_question
 from getd.prediction.run import Run
 from getd.runs.folder import RunFolder
-from getd.training.loop import Callbacks
+from getd.training.callbacks import Callbacks
 from getd.training.start import train
 
 DEMO_CONFIG: dict[str, Any] = {

@@ -26,7 +26,7 @@ from getd.errors import ConfigError
 
 if TYPE_CHECKING:
     from getd.experiments.rows import Point, Row
-    from getd.training.loop import Callbacks
+    from getd.training.callbacks import Callbacks
 
 
 def reproduce(
@@ -64,7 +64,7 @@ def reproduce(
     from getd.experiments.measure import reproduce as measure
     from getd.experiments.results_page import write_page
     from getd.experiments.rows import all_rows, find_row
-    from getd.training.loop import Interrupted
+    from getd.training.callbacks import Interrupted
 
     if seeds < 1:
         raise ConfigError(f"--seeds: expected at least 1, found {seeds}")

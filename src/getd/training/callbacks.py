@@ -1,0 +1,34 @@
+"""How a training talks to the outside: callbacks, the record of an epoch, the interrupt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One epoch of a training: a line of ``history.jsonl``."""
+
+    epoch: int
+    loss: float  # mean over facts
+    seconds: float  # of training alone, without validation
+    facts: int  # learnt from (questions in kvsall)
+    learning_rate: float
+    valid_mrr: float | None  # None: not measured in this epoch
+    valid_loss: float | None = None  # None: not measured
+
+
+@dataclass(frozen=True)
+class Callbacks:
+    """Functions that the training loop calls."""
+
+    # After each batch: the epoch, the batches done in it, and all its batches.
+    on_batch: Callable[[int, int, int], None] = lambda epoch, done, total: None
+    on_epoch: Callable[[Epoch], None] = lambda epoch: None
+    # After each batch: True stops the training, which writes a checkpoint first.
+    should_stop: Callable[[], bool] = lambda: False
+
+
+class Interrupted(KeyboardInterrupt):
+    """The training stopped because it was asked to; its checkpoint is written."""
