@@ -37,7 +37,8 @@ from benchmarks.harness import (
 from benchmarks.subjects import Shape, random_facts
 from getd.datasets.load import load
 from getd.errors import GetdError
-from getd.evaluation.evaluate import sample_facts, validation_mrr
+from getd.evaluation.evaluate import validation_mrr
+from getd.facts.facts import sample_facts
 from getd.models.registry import MODELS, make_model, model_settings
 from getd.training.loop import Trainer
 from getd.training.regimes import REGIMES

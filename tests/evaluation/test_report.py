@@ -12,15 +12,14 @@ import getd
 from getd.errors import ConfigError, FactError
 from getd.evaluation.evaluate import (
     GROUPINGS,
+    baseline_models,
     evaluate,
     evaluate_baselines,
-    baseline_models,
-    sample_facts,
     validation_mrr,
 )
 from getd.evaluation.metrics import Metrics
 from getd.evaluation.ranks import rank_facts
-from getd.facts.facts import count
+from getd.facts.facts import count, sample_facts
 from getd.facts.knowledge_base import KnowledgeBase
 from tests import reference as facts_reference
 from tests.evaluation import reference_evaluation as reference

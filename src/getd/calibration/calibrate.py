@@ -25,14 +25,13 @@ from annotated_types import Ge, Le
 from pydantic import Field, FiniteFloat, model_validator
 from torch import Tensor
 
+from getd.arrays import Floats
 from getd.calibration.slot_fit import SlotFit
 from getd.config import Settings
-from getd.evaluation.evaluate import sample_facts
 from getd.evaluation.protocol import known_for_choosing
-from getd.evaluation.rank_scores import Floats
 from getd.evaluation.ranks import is_dot_product, scoring
 from getd.evaluation.scoring import filtered_scores, filtered_scores_of_positions
-from getd.facts.facts import Blocks, Facts
+from getd.facts.facts import Blocks, Facts, sample_facts
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.known_answers import KnownAnswers
 from getd.models.base import ScoringModel

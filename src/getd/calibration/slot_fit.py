@@ -13,8 +13,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from getd.evaluation.rank_scores import Floats
-from getd.facts.facts import Blocks, Facts, Ids
+from getd.arrays import Floats, Ids
+from getd.facts.facts import Blocks, Facts
 from getd.facts.knowledge_base import KnowledgeBase
 
 NEUTRAL = 0.1  # where nothing is known

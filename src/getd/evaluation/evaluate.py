@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from getd.arrays import Ids
 from getd.errors import ConfigError, nearest
 from getd.evaluation.metrics import Metrics, mean_reciprocal_rank, measure
 from getd.evaluation.protocol import Choice, Measured, filter_splits, protocol_of
 from getd.evaluation.rank_scores import Ranks, Ties
 from getd.evaluation.ranks import CHUNK, rank_facts
-from getd.facts.facts import Blocks, Facts, Ids, count, join
+from getd.facts.facts import Blocks, Facts, count, join, sample_facts
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.known_answers import KnownAnswers
 from getd.models.base import ScoringModel
@@ -180,23 +181,6 @@ def validation_mrr(
     """The MRR over all questions of some facts, or of a sample, and nothing else: for every epoch of training."""
     questions = _Questions(sample_facts(blocks, sample, seed), known, ties, chunk, seed)
     return mean_reciprocal_rank(questions.rank(model).rank)
-
-
-def sample_facts(blocks: Blocks, number: int | None, seed: int = 0) -> dict[int, Facts]:
-    """That many facts drawn at random without replacement, in their order; all where there are no more of them."""
-    if number is not None and number < 1:
-        raise ConfigError(f"sample: expected at least 1 fact, found {number}")
-    kept = {arity: blocks[arity] for arity in sorted(blocks) if len(blocks[arity])}
-    if number is None or number >= count(kept):
-        return kept
-    chosen = np.zeros(count(kept), dtype=bool)
-    chosen[np.random.default_rng(seed).permutation(len(chosen))[:number]] = True
-    ends = np.cumsum([len(facts) for facts in kept.values()])[:-1]
-    drawn = {
-        arity: kept[arity].take(part)
-        for arity, part in zip(kept, np.split(chosen, ends), strict=True)
-    }
-    return {arity: facts for arity, facts in drawn.items() if len(facts)}
 
 
 def baseline_models(

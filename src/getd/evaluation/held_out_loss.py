@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from getd.evaluation.evaluate import sample_facts
 from getd.evaluation.ranks import scoring
-from getd.facts.facts import Blocks
+from getd.facts.facts import Blocks, sample_facts
 from getd.facts.known_answers import KnownAnswers
 from getd.models.base import ScoringModel
 

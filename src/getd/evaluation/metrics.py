@@ -6,11 +6,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from getd.facts.facts import Ids
+from getd.arrays import Floats, Ids
 
-Floats = npt.NDArray[np.float64]
 RESAMPLES = 1000
 _HELD = 2**20  # draws held at a time
 _FEW = 32  # candidates

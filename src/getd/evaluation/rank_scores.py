@@ -15,15 +15,13 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from getd.arrays import Floats, Ids
 from getd.errors import ConfigError, NonFiniteScores, ShapeError, nearest
-from getd.facts.facts import Ids
 from getd.facts.known_answers import Answers
 
-Floats = npt.NDArray[np.float64]
 Ties = Literal["realistic", "optimistic", "pessimistic"]
 TILE = (
     2**17

@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from getd.arrays import Floats, Ids
 from getd.evaluation.rank_scores import (
-    Floats,
     Level,
     Ranks,
     Ties,
@@ -26,7 +26,7 @@ from getd.evaluation.rank_scores import (
     to_ranks,
 )
 from getd.evaluation.rounding import product_rounding, score_rounding
-from getd.facts.facts import Facts, Ids
+from getd.facts.facts import Facts
 from getd.facts.known_answers import KnownAnswers
 from getd.models.base import DotProductModel, ScoringModel
 

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from getd.arrays import Ids
 from getd.errors import FactFileError
-from getd.facts.named import Codes, Ids, NamedFacts, NamedFactsBuilder, new_block
+from getd.facts.named import Codes, NamedFacts, NamedFactsBuilder, new_block
 from getd.facts.relation import Roles, default_roles
 from getd.facts.role_order import RoleOrder
 from getd.io.lines import Problems

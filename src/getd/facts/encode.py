@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from getd.arrays import Ids
 from getd.facts.facts import Blocks, Facts
 from getd.facts.named import Block, NamedFacts
 from getd.facts.relation import Relation
 from getd.facts.row_index import RowIndex, may_repeat
 from getd.facts.vocabulary import Vocabulary
-
-Ids = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

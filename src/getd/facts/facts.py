@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-Ids = npt.NDArray[np.int64]
-Blocks = Mapping[int, "Facts"]
+from getd.arrays import Bools, Ids
+from getd.errors import ConfigError
+
+if TYPE_CHECKING:
+    import torch
+
+Blocks = Mapping[int, "Facts"]  # by arity
 
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """``n`` facts of one arity: ``relation[i]`` holds between ``entities[i, 0], …, entities[i, arity - 1]``.
+    """``n`` facts of one arity: ``relation[i]`` holds between the entities ``entities[i]``, in order.
 
     Both arrays are read-only.
     """
@@ -27,10 +32,10 @@ class Facts:
             view = np.ascontiguousarray(getattr(self, name), dtype=np.int64).view()
             view.flags.writeable = False
             object.__setattr__(self, name, view)
+
         if self.entities.ndim != 2 or self.relation.shape != self.entities.shape[:1]:
-            raise ValueError(
-                f"relation {self.relation.shape} and entities {self.entities.shape} do not fit together"
-            )
+            shapes = f"relation {self.relation.shape} and entities {self.entities.shape}"
+            raise ValueError(f"{shapes} do not fit together")
 
     def __len__(self) -> int:
         return len(self.relation)
@@ -46,32 +51,64 @@ class Facts:
 
     @property
     def arity(self) -> int:
+        """The number of entities of each fact."""
         return int(self.entities.shape[1])
 
-    def take(self, rows: npt.NDArray[np.int64] | npt.NDArray[np.bool_] | slice) -> Facts:
-        """Some of the facts."""
+    def take(self, rows: Ids | Bools | slice) -> Facts:
+        """Select facts by row numbers, by a mask or by a slice."""
         return Facts(self.relation[rows], self.entities[rows])
 
     def rows(self) -> Ids:
         """Relation and entities side by side, ``(n, 1 + arity)``."""
         return np.column_stack([self.relation, self.entities])
 
+    def to_tensors(
+        self, device: torch.device | str | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Relation ``(n,)`` and entities ``(n, arity)`` as tensors: copies, on a device."""
+        import torch
+
+        relation = torch.tensor(self.relation, device=device)
+        return relation, torch.tensor(self.entities, device=device)
+
 
 def join(*splits: Blocks) -> dict[int, Facts]:
-    """The facts of all these splits together, one split after the other."""
+    """Join the facts of several splits, one split after the other."""
     parts: dict[int, list[Facts]] = {}
     for blocks in splits:
         for arity, facts in blocks.items():
             parts.setdefault(arity, []).append(facts)
-    return {
-        arity: Facts(
-            np.concatenate([facts.relation for facts in parts[arity]]),
-            np.concatenate([facts.entities for facts in parts[arity]]),
-        )
-        for arity in sorted(parts)
-    }
+
+    joined = {}
+    for arity in sorted(parts):
+        relation = np.concatenate([facts.relation for facts in parts[arity]])
+        entities = np.concatenate([facts.entities for facts in parts[arity]])
+        joined[arity] = Facts(relation, entities)
+    return joined
 
 
 def count(blocks: Blocks) -> int:
-    """How many facts there are over all arities."""
+    """Count the facts of all arities."""
     return sum(len(facts) for facts in blocks.values())
+
+
+def sample_facts(blocks: Blocks, number: int | None, seed: int = 0) -> dict[int, Facts]:
+    """Draw facts at random without replacement, in their order; all of them if there are no more."""
+    if number is not None and number < 1:
+        raise ConfigError(f"sample: expected at least 1 fact, found {number}")
+
+    kept = {arity: blocks[arity] for arity in sorted(blocks) if len(blocks[arity])}
+    if number is None or number >= count(kept):
+        return kept
+
+    drawn = np.zeros(count(kept), dtype=bool)
+    drawn[np.random.default_rng(seed).permutation(len(drawn))[:number]] = True
+
+    sample = {}
+    start = 0
+    for arity, facts in kept.items():
+        mask = drawn[start : start + len(facts)]
+        start += len(facts)
+        if mask.any():
+            sample[arity] = facts.take(mask)
+    return sample

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
-import numpy.typing as npt
 
+from getd.arrays import Bools, Ids
 from getd.facts.facts import Blocks, Facts
 from getd.facts.row_index import RowIndex
-
-Ids = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,9 +123,17 @@ class KnownAnswers:
         starts = slot.offsets[numbers]
         return slot.answers, starts, np.where(numbers >= 0, slot.offsets[numbers + 1] - starts, 0)
 
-    def is_known(self, relation: Ids, entities: Ids, position: int | None) -> npt.NDArray[np.bool_]:
+    def is_known(self, relation: Ids, entities: Ids, position: int | None) -> Bools:
         """Whether each question has any answer, ``(b,)``."""
         return self._find(relation, entities, position)[1] >= 0
+
+    def contains(self, facts: Facts) -> Bools:
+        """Whether each fact is among the indexed facts, ``(n,)``."""
+        answers = self.lookup(facts.relation, facts.entities, 0)
+        rows = answers.rows
+        contained = np.zeros(len(facts), dtype=bool)
+        contained[rows[answers.values == facts.entities[rows, 0]]] = True
+        return contained
 
     def _find(self, relation: Ids, entities: Ids, position: int | None) -> tuple[_Slot | None, Ids]:
         slot = self.slots.get((entities.shape[1], position))

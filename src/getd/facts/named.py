@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from getd.arrays import Ids
 from getd.errors import FactError
 from getd.facts.relation import Roles
 
-Ids = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.uint32]  # numbers of names, in the order in which the names came
 BATCH = 100_000  # rows gathered in Python before they become arrays
 

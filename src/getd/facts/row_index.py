@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Ids = npt.NDArray[np.int64]
+from getd.arrays import Ids
+
 _LIMIT = 2**62
 
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from getd.arrays import Ids
 from getd.facts.encode import EntityNames, encode_blocks, relations_of
 from getd.facts.named import NamedFacts
 from getd.facts.row_index import RowIndex
 from getd.facts.vocabulary import Vocabulary
 
-Ids = npt.NDArray[np.int64]
 SPLITS = ("train", "valid", "test")
 
 

@@ -10,13 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from getd.arrays import Ids
 from getd.errors import MANY, FactError, UnknownName, nearest
 from getd.facts.escape import escape_expr, unescape_expr
 from getd.facts.named import text_series
 from getd.io.atomic import atomic_path
 from getd.io.lines import BOM, read_blocks
-
-Ids = npt.NDArray[np.int64]
 
 
 class Vocabulary(Sequence[str]):

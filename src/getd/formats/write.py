@@ -12,11 +12,12 @@ from typing import get_args
 import numpy as np
 import polars as pl
 
+from getd.arrays import Ids
 from getd.choices import WriteFormat
 from getd.errors import WriteError
 from getd.facts.encode import block_relations, distinct
 from getd.facts.escape import escape, escape_expr
-from getd.facts.named import Block, Codes, Ids, NamedFacts
+from getd.facts.named import Block, Codes, NamedFacts
 from getd.facts.relation import Relation, Roles, default_roles, relation_labels
 from getd.facts.vocabulary import write_lines
 

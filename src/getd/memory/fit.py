@@ -20,10 +20,9 @@ from math import inf
 import torch
 from torch import Tensor
 
-from getd.evaluation.evaluate import sample_facts
 from getd.evaluation.protocol import known_for_choosing
 from getd.evaluation.ranks import scoring
-from getd.facts.facts import Facts
+from getd.facts.facts import Facts, sample_facts
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.known_answers import KnownAnswers
 from getd.memory.memory import Memory, MemoryWeights, SourceWeights

@@ -20,8 +20,9 @@ import torch
 from pydantic import Field, FiniteFloat
 from torch import Tensor, nn
 
+from getd.arrays import Ids
 from getd.config import Settings
-from getd.facts.facts import Facts, Ids
+from getd.facts.facts import Facts
 from getd.models.base import ScoringModel
 from getd.models.frequency import Counts, spread
 

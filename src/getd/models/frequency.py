@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from getd.facts.facts import Facts, Ids
+from getd.arrays import Ids
+from getd.facts.facts import Facts
 from getd.models.base import ScoringModel
 
 

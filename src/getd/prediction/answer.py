@@ -6,22 +6,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from getd.arrays import Bools, Floats, Ids
 from getd.calibration.calibrate import Calibration, log_probabilities
 from getd.calibration.slot_fit import SlotFit
-from getd.evaluation.rank_scores import Floats, check_finite
+from getd.evaluation.rank_scores import check_finite
 from getd.evaluation.ranks import scoring
-from getd.facts.facts import Facts, Ids
+from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.known_answers import KnownAnswers
 from getd.io.deadline import check_deadline
 from getd.models.base import ScoringModel
 from getd.prediction.question import Question
 
-Bools = npt.NDArray[np.bool_]
 ROOM = 2**23  # scores held at a time
 
 
@@ -147,7 +146,7 @@ class Answerer:
 
     def evidence(self, facts: Facts, asked: tuple[int, Floats] | None = None) -> Evidence:
         """All that speaks for each fact."""
-        plausibility, known = self.plausibility(facts, asked), is_known(self.known, facts)
+        plausibility, known = self.plausibility(facts, asked), self.known.contains(facts)
         fit = self.roles.of(facts, own=known).min(axis=1, initial=1.0)
         found = self.calibration.confidence_of(facts.arity, plausibility, fit)
         chances: Sequence[float | None] = [None] * len(facts) if found is None else found.tolist()
@@ -213,11 +212,3 @@ def _filled(facts: Facts, positions: Sequence[int], values: Ids) -> Facts:
     entities = facts.entities.copy()
     entities[:, list(positions)] = values
     return Facts(facts.relation, entities)
-
-
-def is_known(known: KnownAnswers, facts: Facts) -> Bools:
-    """Whether each fact is among those of the index."""
-    answers = known.lookup(facts.relation, facts.entities, 0)
-    found = np.zeros(len(facts), dtype=bool)
-    found[answers.rows[answers.values == facts.entities[answers.rows, 0]]] = True
-    return found

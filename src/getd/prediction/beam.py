@@ -12,10 +12,10 @@ from itertools import product
 
 import numpy as np
 
-from getd.evaluation.rank_scores import Floats
-from getd.facts.facts import Facts, Ids
+from getd.arrays import Floats, Ids
+from getd.facts.facts import Facts
 from getd.io.deadline import check_deadline
-from getd.prediction.answer import ROOM, Answer, Answerer, best_columns, is_known
+from getd.prediction.answer import ROOM, Answer, Answerer, best_columns
 from getd.prediction.question import Question
 
 BEAM = 64  # fillings that are kept, at least
@@ -42,7 +42,7 @@ def answer_jointly(
         allowed = WORK // (EACH * len(holes) * fact.arity * kb.n_entities)
         fillings = _search(answerer, question, max(BEAM, top, allowed)).fillings
     if not include_known:
-        fillings = fillings[~is_known(answerer.known, _filled(fact, holes, fillings))]
+        fillings = fillings[~answerer.known.contains(_filled(fact, holes, fillings))]
     best = fillings[:top]
     found = answerer.evidence(_filled(fact, holes, best))
     names = [kb.entities.decode(column) for column in best.T]

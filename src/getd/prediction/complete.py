@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from getd.arrays import Ids
 from getd.errors import ConfigError, RunError
 from getd.facts.escape import escape_expr
-from getd.facts.facts import Facts, Ids, join
+from getd.facts.facts import Facts, join
 from getd.facts.vocabulary import write_lines
 from getd.io.atomic import atomic_path
 from getd.prediction.answer import ROOM, Answerer, best_columns

@@ -22,8 +22,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from getd.evaluation.rank_scores import Floats
-from getd.facts.facts import Facts, Ids
+from getd.arrays import Floats, Ids
+from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.io.deadline import check_deadline
 from getd.models.base import DotProductModel, ScoringModel

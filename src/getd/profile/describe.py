@@ -8,16 +8,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from getd.arrays import Bools, Ids
 from getd.facts.facts import Blocks, count
 from getd.facts.knowledge_base import KnowledgeBase, overlap
 from getd.facts.split import SPLITS
 from getd.profile.leakage import Leakage, leakage
 from getd.profile.literals import dates, numbers
-
-Mask = npt.NDArray[np.bool_]
-Ids = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -108,7 +105,7 @@ def describe(kb: KnowledgeBase) -> Report:
     )
 
 
-def _split(kb: KnowledgeBase, split: str, literal: Mask) -> SplitReport:
+def _split(kb: KnowledgeBase, split: str, literal: Bools) -> SplitReport:
     blocks, train = kb.splits[split], kb.splits.get("train")
     entities, relations = _used(kb, blocks)
     seen = _used(kb, train) if train is not None else None
@@ -126,7 +123,7 @@ def _split(kb: KnowledgeBase, split: str, literal: Mask) -> SplitReport:
     )
 
 
-def _used(kb: KnowledgeBase, blocks: Blocks) -> tuple[Mask, Mask]:
+def _used(kb: KnowledgeBase, blocks: Blocks) -> tuple[Bools, Bools]:
     entities, relations = np.zeros(kb.n_entities, dtype=bool), np.zeros(kb.n_relations, dtype=bool)
     for facts in blocks.values():
         entities[facts.entities], relations[facts.relation] = True, True

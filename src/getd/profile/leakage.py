@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from getd.arrays import Bools, Ids
 from getd.facts.facts import Blocks, Facts
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.row_index import RowIndex
-
-Ids = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -41,11 +38,11 @@ class Leakage:
 def leakage(kb: KnowledgeBase, split: str) -> Leakage:
     """Measure what a split shares with train."""
     train, blocks = kb.split("train"), kb.split(split)
-    seen_by_position: dict[int, list[Mask]] = {}
-    one: list[Mask] = []
-    two: list[Mask] = []
-    same: list[Mask] = []
-    unseen: list[Mask] = []
+    seen_by_position: dict[int, list[Bools]] = {}
+    one: list[Bools] = []
+    two: list[Bools] = []
+    same: list[Bools] = []
+    unseen: list[Bools] = []
     in_train = np.zeros(kb.n_entities, dtype=bool)
     for facts in train.values():
         in_train[facts.entities] = True
@@ -72,7 +69,7 @@ def leakage(kb: KnowledgeBase, split: str) -> Leakage:
     )
 
 
-def _share(masks: Sequence[Mask]) -> float:
+def _share(masks: Sequence[Bools]) -> float:
     return float(np.concatenate(masks).mean())
 
 
@@ -98,7 +95,7 @@ class _Together:
             numbers.append(_numbered(numbers[-1], column))
         return numbers[::-1]
 
-    def seen(self, before: Ids, after: Ids) -> Mask:
+    def seen(self, before: Ids, after: Ids) -> Bools:
         """Which facts of the split have both numbers in common with some training fact."""
         numbers = _numbered(before, after)
         in_train = np.zeros(len(numbers), dtype=bool)
@@ -113,7 +110,7 @@ def _numbered(first: Ids, second: Ids) -> Ids:
     return pairs
 
 
-def _shares_all_but_one(train: Blocks, facts: Facts) -> list[Mask]:
+def _shares_all_but_one(train: Blocks, facts: Facts) -> list[Bools]:
     """For each position, which facts agree with some training fact in the relation and in every other position.
 
     What stands before the position has a number, and what stands after it: so the work grows with the arity alone.
@@ -128,7 +125,7 @@ def _shares_all_but_one(train: Blocks, facts: Facts) -> list[Mask]:
     return shared
 
 
-def _shares_all_but_two(train: Blocks, facts: Facts, found: Mask) -> Mask:
+def _shares_all_but_two(train: Blocks, facts: Facts, found: Bools) -> Bools:
     """Which facts agree with some training fact in all but two positions, beside those found already."""
     rest = np.flatnonzero(~found)
     if facts.arity not in train or len(rest) == 0:
@@ -152,7 +149,7 @@ def _shares_all_but_two(train: Blocks, facts: Facts, found: Mask) -> Mask:
     return found
 
 
-def _differ_in_two(train: Facts, facts: Facts) -> Mask:
+def _differ_in_two(train: Facts, facts: Facts) -> Bools:
     """The same for few facts of many entities, fact by fact."""
     different = [
         (train.entities != entities).sum(axis=1) + 3 * (train.relation != relation)
@@ -161,7 +158,7 @@ def _differ_in_two(train: Facts, facts: Facts) -> Mask:
     return np.array([bool((number <= 2).any()) for number in different])
 
 
-def _same_entities(train: Blocks, facts: Facts, n_entities: int) -> Mask:
+def _same_entities(train: Blocks, facts: Facts, n_entities: int) -> Bools:
     if facts.arity not in train:
         return np.zeros(len(facts), dtype=bool)
     index, _ = RowIndex.build(

@@ -21,17 +21,17 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from getd.arrays import Ids
 from getd.calibration.calibrate import Calibration
 from getd.choices import ReadFormat
 from getd.errors import RunError
-from getd.facts.facts import Facts, Ids, count, join
+from getd.facts.facts import Facts, count, join
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.known_answers import KnownAnswers
 from getd.facts.vocabulary import Vocabulary
 from getd.io.atomic import atomic_path
 from getd.memory.memory import WithMemory
 from getd.models.base import ScoringModel
-from getd.prediction.answer import is_known
 from getd.prediction.questions import read_named_facts
 from getd.prediction.run import Run, open_run
 from getd.runs.fingerprint import weights_fingerprint
@@ -97,7 +97,7 @@ def with_facts(
         ids = entities.ids([name for _, fact in here for name in fact]).reshape(len(here), arity)
         rows = np.unique(np.column_stack([[number for number, _ in here], ids]), axis=0)
         block = Facts(rows[:, 0], rows[:, 1:])
-        more.append({arity: block.take(~is_known(known, block))})
+        more.append({arity: block.take(~known.contains(block))})
     return larger.with_splits(**{**splits, "train": join(splits["train"], *more)}), moved
 
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from getd.evaluation.evaluate import sample_facts
-from getd.facts.facts import Blocks
+from getd.facts.facts import Blocks, sample_facts
 from getd.models.base import DotProductModel, ScoringModel
 from getd.models.norms import batch_norms, taking_statistics
 

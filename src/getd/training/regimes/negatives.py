@@ -13,7 +13,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from getd.facts.facts import Facts, Ids
+from getd.arrays import Ids
+from getd.facts.facts import Facts
 
 
 class Negatives(NamedTuple):
