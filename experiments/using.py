@@ -23,7 +23,7 @@ import torch
 import getd
 from getd.calibration.calibrate import Calibration, area_under_curve, corrupt, reliability
 from getd.evaluation.evaluate import baseline_models
-from getd.evaluation.ranks import rank_facts, scoring
+from getd.evaluation.ranks import rank_facts
 from getd.experiments.rows import find_row
 from getd.facts.facts import Facts, join
 from getd.facts.knowledge_base import KnowledgeBase
@@ -79,7 +79,7 @@ def calibration(data: str) -> Callable[[Path], dict[str, Any]]:
             ("random", None),
             ("likely", run.calibration.temperature_of(arity)),
         ):
-            with scoring(run.model):
+            with run.model.scoring():
                 false = corrupt(run.model, facts, known, generator, temperature)
             chances = [
                 np.array(run.answerer.confidence(some), dtype=float) for some in (facts, false)

@@ -27,7 +27,6 @@ from getd.calibration.calibrate import (
     reliability_of,
 )
 from getd.calibration.slot_fit import NEUTRAL, SlotFit
-from getd.evaluation.ranks import scoring
 from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.models.getd import GETD, GETDSettings
@@ -160,7 +159,7 @@ def test_arities_of_few_facts_are_fitted_with_the_others(kb: KnowledgeBase, mode
         valid={**valid, 4: valid[4].take(slice(0, 3))},
         test=kb.split("test"),
     )
-    with scoring(model):
+    with model.scoring():
         pooled = _temperature(model, list(few.split("valid").values()), few.known("train", "valid"))
     assert calibrate(model, few).temperature["4"] == pooled
     tiny = {arity: facts.take(slice(0, 2)) for arity, facts in valid.items()}

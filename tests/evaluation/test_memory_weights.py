@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from getd.evaluation.ranks import scoring
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.memory.fit import PRIOR, SCALES, _fits, _Questions, _questions, fit_weights
 from getd.memory.memory import Memory, MemoryWeights
@@ -83,7 +82,7 @@ def questions() -> _Questions:
     )
     memory = Memory.from_facts(kb.split("train"), kb.n_entities)
     model = Constant(kb)
-    with scoring(model):
+    with model.scoring():
         return _questions(model, memory, kb.split("valid")[3], 2, kb.known("train", "valid"))
 
 
@@ -115,7 +114,7 @@ def test_weights_are_those_of_the_features_as_they_are() -> None:
     train, valid = world()
     kb = KnowledgeBase.from_facts({"train": train, "valid": valid})
     model, memory = Constant(kb), Memory.from_facts(kb.split("train"), kb.n_entities)
-    with scoring(model):
+    with model.scoring():
         asked = _questions(model, memory, kb.split("valid")[3], 2, kb.known("train", "valid"))
     deviation = asked.features.std(dim=0, correction=0)
     deviation[deviation == 0] = 1.0

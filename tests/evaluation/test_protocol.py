@@ -171,7 +171,7 @@ def test_a_run_says_what_chose_its_epoch_and_its_memory(kb: KnowledgeBase, tmp_p
     ranked = {"filter": "known answers of train and valid left out", "sample": 20}
     assert protocol["epoch"] == {"chosen_on": "valid", **ranked}
     assert isinstance(run.model, WithMemory)
-    weights = run.model.n_weights
+    weights = run.model.memory_weights
     assert protocol["memory"] == {
         "counts": ["train"],
         "weights": weights,

@@ -29,7 +29,6 @@ from getd.arrays import Floats
 from getd.calibration.slot_fit import SlotFit
 from getd.config import Settings
 from getd.evaluation.protocol import known_for_choosing
-from getd.evaluation.ranks import is_dot_product, scoring
 from getd.evaluation.scoring import filtered_scores, filtered_scores_of_positions
 from getd.facts.facts import Blocks, Facts, sample_facts
 from getd.facts.knowledge_base import KnowledgeBase
@@ -154,7 +153,7 @@ def calibrate(
     known, generator = known_for_choosing(kb), torch.Generator().manual_seed(seed)
     blocks = calibration_facts(model, kb, sample, seed)
     roles = SlotFit(kb, [kb.split("train")])
-    with scoring(model):
+    with model.scoring():
         temperature = _temperatures(model, blocks, known)
         evidence = {
             arity: _evidence(model, facts, known, roles, temperature[arity], generator)
@@ -174,7 +173,7 @@ def calibration_facts(
     model: ScoringModel, kb: KnowledgeBase, sample: int | None = None, seed: int = 0
 ) -> dict[int, Facts]:
     """The facts of validation that a calibration is fitted on."""
-    scored = SCORED if is_dot_product(model) else SCORED_SLOWLY
+    scored = SCORED if model.is_dot_product else SCORED_SLOWLY
     most = (
         max(FEWEST, min(SAMPLE, scored // (kb.n_entities * max(kb.arities))))
         if sample is None
@@ -191,7 +190,7 @@ def reliability(
 ) -> list[Reliability]:
     """How reliable the first answers of all questions of some facts are, with each of some calibrations."""
     probability, right = [], []
-    with scoring(model):
+    with model.scoring():
         for arity, facts in blocks.items():
             used = np.array([calibration.temperature_of(arity) for calibration in calibrations])
             said, found = _first_answers(model, facts, known, used)
@@ -226,7 +225,7 @@ def log_probabilities(
     """The log-probability of each entity of each fact in its place, ``(n, arity)``; 0 at the position ``but``."""
     found, entities = np.zeros(facts.entities.shape), torch.tensor(facts.entities)
     positions = [position for position in range(facts.arity) if position != but]
-    with scoring(model):
+    with model.scoring():
         for rows, position, scores in filtered_scores_of_positions(
             model, facts, known, positions, temperature
         ):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import torch
 
-from getd.evaluation.ranks import scoring
 from getd.facts.facts import Blocks, sample_facts
 from getd.facts.known_answers import KnownAnswers
 from getd.models.base import ScoringModel
@@ -24,7 +23,7 @@ def held_out_loss(
     Without dropout, smoothing and regularisers, so it is not quite what training shows of its own facts.
     """
     total, questions = 0.0, 0
-    with scoring(model) as device:
+    with model.scoring() as device:
         for facts in sample_facts(blocks, sample, seed).values():
             for start in range(0, len(facts), AT_ONCE):
                 part = facts.take(slice(start, start + AT_ONCE))

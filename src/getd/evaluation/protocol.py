@@ -12,7 +12,6 @@ from typing import Any
 
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.known_answers import KnownAnswers
-from getd.memory.memory import WithMemory
 from getd.models.base import ScoringModel
 from getd.models.ensemble import Ensemble
 
@@ -60,7 +59,7 @@ def protocol_of(
     memory: Choice | None = None,
 ) -> dict[str, Any]:
     """The protocol of an evaluation, ready for JSON; ``docs/evaluation.md`` says what each key means."""
-    bare = model.model if isinstance(model, WithMemory) else model
+    bare = model.bare
     return {
         "split": split,
         "trained_on": list(trained_on),
@@ -73,7 +72,7 @@ def protocol_of(
         "questions": measured.questions,
         "members": len(bare.members) if isinstance(bare, Ensemble) else 1,
         "epoch": None if epoch is None else {"chosen_on": epoch.split, **_ranked(epoch)},
-        "memory": _memory(model, trained_on, memory) if isinstance(model, WithMemory) else None,
+        "memory": _memory(model.memory_weights, trained_on, memory),
     }
 
 
@@ -100,9 +99,13 @@ def left_out(splits: Sequence[str]) -> str:
     return f"known answers of {_and(splits)} left out"
 
 
-def _memory(model: WithMemory, trained_on: Sequence[str], choice: Choice | None) -> dict[str, Any]:
+def _memory(
+    weights: int | None, trained_on: Sequence[str], choice: Choice | None
+) -> dict[str, Any] | None:
+    if weights is None:
+        return None
     fitted = {} if choice is None else {"fitted_on": choice.split, **_ranked(choice)}
-    return {"counts": list(trained_on), "weights": model.n_weights, **fitted}
+    return {"counts": list(trained_on), "weights": weights, **fitted}
 
 
 def _ranked(choice: Choice) -> dict[str, Any]:

@@ -5,12 +5,9 @@ Shapes: ``b`` questions in a block, ``m`` candidates in a span.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import chain
 from math import isqrt
-from typing import TypeGuard
 
 import numpy as np
 import torch
@@ -84,19 +81,19 @@ def rank_facts(
     A :class:`DotProductModel` makes the queries of a block of questions once and multiplies them with slices of its
     table, into one buffer: memory beyond the table does not depend on the number of entities.
     """
-    with scoring(model) as device:
+    with model.scoring() as device:
         relation = torch.tensor(facts.relation, device=device)
         entities = torch.tensor(facts.entities, device=device)
         rows = (
             _balanced_rows(len(facts), model.n_entities, chunk)
-            if is_dot_product(model)
+            if model.is_dot_product
             else LEAST_ROWS
         )
 
         def slot(position: int) -> _Slot:
             scorer = (
                 _dot_product(model, position, chunk)
-                if is_dot_product(model)
+                if isinstance(model, DotProductModel) and model.is_dot_product
                 else _any_model(model, position)
             )
 
@@ -120,7 +117,7 @@ def rank_relations(
     chunk: int = CHUNK,
 ) -> Ranks:
     """Rank the relation of each fact among all relations but the other known answers; see :func:`rank_facts`."""
-    with scoring(model) as device:
+    with model.scoring() as device:
         entities = torch.tensor(facts.entities, device=device)
 
         def ask(rows: Tensor) -> Scorer:
@@ -165,14 +162,6 @@ class _Slot:
     def scorer(self, rows: Ids) -> Scorer:
         """The scores of some questions."""
         return self.ask(torch.tensor(rows, device=self.device))
-
-
-def is_dot_product(model: ScoringModel) -> TypeGuard[DotProductModel]:
-    """Whether the scores are those of :class:`DotProductModel`, and not a model's own."""
-    return (
-        isinstance(model, DotProductModel)
-        and type(model).score_candidates is DotProductModel.score_candidates
-    )
 
 
 def _dot_product(
@@ -278,20 +267,6 @@ def _count_block(slot: _Slot, rows: Ids, spans: Ids, home: int) -> tuple[Floats,
         span_rows, span_values = left_out[:, ends[span] : ends[span + 1]]
         counts += count_rivals(scores, level, span_rows, span_values - start)
     return counts.cpu().numpy(), others
-
-
-@contextmanager
-def scoring(model: ScoringModel) -> Iterator[torch.device]:
-    """The model's device, the model in evaluation mode without gradients; each part's own mode is restored."""
-    modes = [(part, part.training) for part in model.modules()]
-    model.eval()
-    try:
-        with torch.no_grad():
-            tensor = next(chain(model.parameters(), model.buffers()), None)
-            yield torch.device("cpu") if tensor is None else tensor.device
-    finally:
-        for part, mode in modes:
-            part.training = mode
 
 
 def _join(slots: list[Ranks]) -> Ranks:

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from getd.evaluation.ranks import is_dot_product
 from getd.facts.facts import Facts
 from getd.facts.known_answers import KnownAnswers
 from getd.io.deadline import check_deadline
-from getd.models.base import ScoringModel
+from getd.models.base import DotProductModel, ScoringModel
 
 ROOM = 2**22  # scores held at a time
 MOST_ROWS = 256
@@ -46,9 +45,11 @@ def filtered_scores_of_positions(
     for here in _rows(len(facts), model.n_entities):
         part = facts.take(here)
         relation, entities = torch.tensor(part.relation), torch.tensor(part.entities)
-        queries = model.queries(relation, entities) / temperature if is_dot_product(model) else None
+        queries = None
+        if isinstance(model, DotProductModel) and model.is_dot_product:
+            queries = model.queries(relation, entities) / temperature
         for position in positions:
-            if queries is not None and is_dot_product(model):
+            if queries is not None and isinstance(model, DotProductModel):
                 scores = queries[:, position] @ model.candidates(position).T
             else:
                 scores = model.score_candidates(relation, entities, position) / temperature

@@ -21,7 +21,6 @@ import torch
 from torch import Tensor
 
 from getd.evaluation.protocol import known_for_choosing
-from getd.evaluation.ranks import scoring
 from getd.facts.facts import Facts, sample_facts
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.known_answers import KnownAnswers
@@ -103,7 +102,7 @@ def fit_weights(
     each half of the validation facts, and measured on the other. Test is not read.
     """
     found, known = {}, known_for_choosing(kb)
-    with scoring(model):
+    with model.scoring():
         for arity, facts in sample_facts(kb.split("valid"), sample, seed).items():
             for position in range(arity):
                 questions = _questions(model, memory, facts, position, known)

@@ -162,7 +162,11 @@ class WithMemory(ScoringModel):
         self.model, self.memory, self.weights = model, memory, dict(weights)
 
     @property
-    def n_weights(self) -> int:
+    def bare(self) -> ScoringModel:
+        return self.model
+
+    @property
+    def memory_weights(self) -> int:
         """How many numbers were fitted: at each position where the memory counts, a scale and two for each source."""
         return sum(
             1 + 2 * len(weights.sources) for weights in self.weights.values() if weights.sources

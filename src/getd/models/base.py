@@ -5,14 +5,23 @@ Shapes: ``b`` questions, ``n`` entities in a fact (its arity), ``d`` dimensions,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import ClassVar
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 TRIED_AT_ONCE = 4096  # questions, where an open relation is answered by trying each
 NO_RELATION_QUERY = "{} has no query for an open relation: its score is no dot product with one vector of the relation"
+
+
+class RoleTable(NamedTuple):
+    """A table with a row for each role."""
+
+    embedding: nn.Embedding
+    rows: Tensor  # (n_relations, n): the row of each position of a relation
 
 
 class ScoringModel(nn.Module):
@@ -87,6 +96,53 @@ class ScoringModel(nn.Module):
         del found[position + 1]
         return found
 
+    def entity_tables(self) -> dict[str, nn.Embedding]:
+        """The tables with a row for each entity, by module name; by default those of ``self.entity``."""
+        return self._embeddings("entity")
+
+    def relation_tables(self) -> dict[str, nn.Embedding]:
+        """The tables with a row for each relation, by module name; by default those of ``self.relation``."""
+        return self._embeddings("relation")
+
+    def role_tables(self) -> dict[str, RoleTable]:
+        """The tables with a row for each role, by module name; by default there are none."""
+        return {}
+
+    def _embeddings(self, attribute: str) -> dict[str, nn.Embedding]:
+        return {
+            name: part
+            for name, part in self.named_modules()
+            if isinstance(part, nn.Embedding) and name.split(".")[0] == attribute
+        }
+
+    @property
+    def is_dot_product(self) -> bool:
+        """Whether scores are dot products of queries and candidates (:class:`DotProductModel`)."""
+        return False
+
+    @property
+    def bare(self) -> ScoringModel:
+        """The trained model, without a memory around it."""
+        return self
+
+    @property
+    def memory_weights(self) -> int | None:
+        """How many weights of a memory around the model were fitted; None without a memory."""
+        return None
+
+    @contextmanager
+    def scoring(self) -> Iterator[torch.device]:
+        """Evaluate without gradients; yield the device. Each part gets its own mode back."""
+        modes = [(part, part.training) for part in self.modules()]
+        self.eval()
+        try:
+            with torch.no_grad():
+                tensor = next(chain(self.parameters(), self.buffers()), None)
+                yield torch.device("cpu") if tensor is None else tensor.device
+        finally:
+            for part, mode in modes:
+                part.training = mode
+
 
 class DotProductModel(ScoringModel):
     r"""Models whose score is a dot product, :math:`f = \langle q(r, e_\text{others}), e_\text{position} \rangle`.
@@ -97,6 +153,11 @@ class DotProductModel(ScoringModel):
     relation_is_dot_product: ClassVar[bool] = (
         True  # False: no relation query; an open relation is tried one by one
     )
+
+    @property
+    def is_dot_product(self) -> bool:
+        """False where a subclass scores candidates in its own way."""
+        return type(self).score_candidates is DotProductModel.score_candidates
 
     def query(self, relation: Tensor, entities: Tensor, position: int) -> Tensor:
         """The vector ``(b, d)`` that the missing entity should resemble; column ``position`` is never read."""

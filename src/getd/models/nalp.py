@@ -24,7 +24,7 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from getd.models.base import ScoringModel, by_relation, check_arity
+from getd.models.base import RoleTable, ScoringModel, by_relation, check_arity
 from getd.models.layers import embedding
 from getd.models.norms import BatchNorm
 from getd.models.settings import ModelSettings
@@ -144,6 +144,9 @@ class NaLP(ScoringModel):
         n = entities.shape[1]
         roles = self.role(self._role_ids(relation, range(n)))
         return [roles.flatten(1), *self.entity(entities).unbind(1)]
+
+    def role_tables(self) -> dict[str, RoleTable]:
+        return {"role": RoleTable(self.role, self.role_numbers)}
 
     def _given(
         self, relation: Tensor, entities: Tensor, positions: Sequence[int]

@@ -122,6 +122,9 @@ class MTransH(ScoringModel):
     def factors(self, relation: Tensor, entities: Tensor) -> list[Tensor]:
         return [self.relation(relation), *self.entity(entities).unbind(1)]
 
+    def relation_tables(self) -> dict[str, nn.Embedding]:
+        return {"relation": self.relation, "normal": self.normal, "share": self.share}
+
     def _score_own(self, rest: Tensor, share: Tensor, normal: Tensor, candidates: Tensor) -> Tensor:
         """Scores ``(b, m)`` of candidates that are each question's own."""
         on_plane = _project(self.entity(candidates), normal.unsqueeze(1))  # (b, m, d)

@@ -9,7 +9,7 @@ For facts of two entities that is the usual trick: :math:`(h, r, ?)` is asked as
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from getd.models.base import DotProductModel
 
@@ -45,6 +45,13 @@ class Reciprocal(DotProductModel):
 
     def given_factors(self, relation: Tensor, entities: Tensor, position: int) -> list[Tensor]:
         return self.inner.given_factors(*self._turned(relation, entities, position), 0)
+
+    def entity_tables(self) -> dict[str, nn.Embedding]:
+        return {f"inner.{name}": table for name, table in self.inner.entity_tables().items()}
+
+    def relation_tables(self) -> dict[str, nn.Embedding]:
+        """With ``n_relations`` rows for each position, those of the first position first."""
+        return {f"inner.{name}": table for name, table in self.inner.relation_tables().items()}
 
     def _turned(self, relation: Tensor, entities: Tensor, position: int) -> tuple[Tensor, Tensor]:
         return relation + position * self.n_relations, entities.roll(-position, dims=1)

@@ -13,7 +13,6 @@ from getd.arrays import Bools, Floats, Ids
 from getd.calibration.calibrate import Calibration, log_probabilities
 from getd.calibration.slot_fit import SlotFit
 from getd.evaluation.rank_scores import check_finite
-from getd.evaluation.ranks import scoring
 from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.known_answers import KnownAnswers
@@ -66,7 +65,7 @@ class Answerer:
         groups: dict[tuple[int, int | None], list[int]] = {}
         for number, question in enumerate(questions):
             groups.setdefault((question.fact.arity, question.position), []).append(number)
-        with scoring(self.model):
+        with self.model.scoring():
             for (_, position), numbers in groups.items():
                 rows = max(
                     1, ROOM // (self.kb.n_relations if position is None else self.kb.n_entities)
@@ -107,7 +106,7 @@ class Answerer:
 
     def ranked_scores(self, facts: Facts, position: int) -> Tensor:
         """The scores of all candidates at a position, known answers at minus infinity."""
-        with scoring(self.model):
+        with self.model.scoring():
             scores, ranked, _ = self._scores(facts, position, include_known=False)
             check_finite(scores)
             return ranked

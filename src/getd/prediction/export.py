@@ -16,9 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from getd.errors import ConfigError, RunError
+from getd.facts.knowledge_base import KnowledgeBase
 from getd.io.atomic import atomic_path
-from getd.models.base import ScoringModel
-from getd.models.nalp import NaLP
+from getd.models.base import RoleTable, ScoringModel
 from getd.prediction.run import Run
 
 Form = Literal["parquet", "npz", "onnx"]
@@ -60,35 +60,35 @@ def _is_export(out: Path) -> bool:
 
 def vectors(run: Run) -> dict[str, tuple[list[str], Tensor]]:
     """The tables of a model, of entities, relations and roles: the names of their rows and the vectors."""
-    tables = {
-        place: part
-        for place, part in run.bare_model.named_modules()
-        if isinstance(part, nn.Embedding)
-    }
-    return {
-        place.removeprefix("inner.").replace(".", "-"): (_names(run, table), table.weight.detach())
-        for place, table in tables.items()
-    }
-
-
-def _names(run: Run, table: nn.Embedding) -> list[str]:
-    """The names of the rows of a table: of entities, relations, or roles."""
     kb, model = run.kb, run.bare_model
-    if table.sparse:
-        return list(kb.entities)
-    if isinstance(model, NaLP):
-        numbers = model.role_numbers.tolist()
-        names = [""] * table.num_embeddings
-        for label, relation, row in zip(kb.relations, kb.signatures, numbers, strict=True):
-            for number, role in zip(row, relation.roles, strict=False):
-                names[number] = role if relation.has_named_roles else f"{label} {role}"
-        return names
-    if table.num_embeddings == kb.n_relations:
+    tables: dict[str, tuple[list[str], Tensor]] = {}
+    for name, table in model.entity_tables().items():
+        tables[name] = list(kb.entities), table.weight
+    for name, table in model.relation_tables().items():
+        tables[name] = _relation_names(kb, table.num_embeddings), table.weight
+    for name, roles in model.role_tables().items():
+        tables[name] = _role_names(kb, roles), roles.embedding.weight
+    return {
+        name.removeprefix("inner.").replace(".", "-"): (labels, weight.detach())
+        for name, (labels, weight) in tables.items()
+    }
+
+
+def _relation_names(kb: KnowledgeBase, n_rows: int) -> list[str]:
+    """The names of the relations; with reciprocal relations, which are rows for each position, at each."""
+    if n_rows == kb.n_relations:
         return list(kb.relations)
-    positions = range(
-        table.num_embeddings // kb.n_relations
-    )  # reciprocal: relations of its own for each
+    positions = range(n_rows // kb.n_relations)
     return [f"{label} at {position}" for position in positions for label in kb.relations]
+
+
+def _role_names(kb: KnowledgeBase, roles: RoleTable) -> list[str]:
+    """The names of the roles; with the relation, where the data does not name its roles."""
+    names = [""] * roles.embedding.num_embeddings
+    for label, relation, row in zip(kb.relations, kb.signatures, roles.rows.tolist(), strict=True):
+        for number, role in zip(row, relation.roles, strict=False):
+            names[number] = role if relation.has_named_roles else f"{label} {role}"
+    return names
 
 
 def _tables(run: Run, out: Path, form: Form) -> None:

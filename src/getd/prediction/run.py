@@ -51,7 +51,7 @@ class Run:
     @property
     def bare_model(self) -> ScoringModel:
         """The model without its memory."""
-        return self.model.model if isinstance(self.model, WithMemory) else self.model
+        return self.model.bare
 
     @property
     def path(self) -> Path:
@@ -64,7 +64,7 @@ class Run:
 
     def evaluate(self, split: str = "test", **options: Any) -> Evaluation:
         """Rank the answers of a split; options as for :func:`getd.evaluation.evaluate.evaluate`."""
-        memory = self.memory_choice() if isinstance(self.model, WithMemory) else None
+        memory = None if self.model.memory_weights is None else self.memory_choice()
         return evaluate(
             self.model, self.kb, split, epoch=self.epoch_choice(), memory=memory, **options
         )

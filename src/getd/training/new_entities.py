@@ -131,9 +131,8 @@ def fit_entities(
     }
     asked, ids = _Asked(deepcopy(model)), torch.tensor(new)
     tables = {
-        f"model.{name}": tensor
-        for name, tensor in model.state_dict().items()
-        if _is_table(model, name, tensor)
+        f"model.{name}.weight": table.weight.detach()
+        for name, table in model.entity_tables().items()
     }
     centre = {name: _means(table, kb, new) for name, table in tables.items()}
     spread = {
@@ -207,13 +206,6 @@ def _loss(
     return softmax_loss(
         scores, entities[:, position], (torch.tensor(rows), torch.tensor(values)), SMOOTHING
     )
-
-
-def _is_table(model: ScoringModel, name: str, tensor: Tensor) -> bool:
-    """Whether a tensor has a row for each entity."""
-    modules = dict(model.named_modules())
-    owner = modules[name.rpartition(".")[0]]
-    return isinstance(owner, nn.Embedding) and len(tensor) == model.n_entities and owner.sparse
 
 
 def _others(n: int, new: Ids) -> Tensor:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from getd.models.base import ScoringModel
 from getd.training.settings import TrainSettings
 
 EPS = 1e-8
@@ -75,8 +76,13 @@ ROW_OPTIMIZERS: dict[str, type[RowOptimizer]] = {"adam": RowAdam, "adagrad": Row
 class Optimizers:
     """The optimiser of whole parameters and that of rows, as one."""
 
-    def __init__(self, model: nn.Module, settings: TrainSettings) -> None:
-        self.tables = sparse_tables(model) if settings.regime == "sampled" else []
+    def __init__(self, model: ScoringModel, settings: TrainSettings) -> None:
+        embeddings = model.entity_tables() if settings.regime == "sampled" else {}
+        self.tables = [
+            weight
+            for table in embeddings.values()
+            if isinstance(weight := table.weight, nn.Parameter)
+        ]
         chosen = {id(table) for table in self.tables}
         self.whole = [parameter for parameter in model.parameters() if id(parameter) not in chosen]
         self.parameters = [*self.whole, *self.tables]
@@ -176,13 +182,3 @@ def _state_like(optimizer: torch.optim.Optimizer, parameter: Tensor) -> dict[str
     if isinstance(optimizer, RowAdam):
         return {"mean": whole, "square": whole, "steps": by_row}
     return {"sum": by_row.to(parameter.dtype)}
-
-
-def sparse_tables(model: nn.Module) -> list[nn.Parameter]:
-    """The tables of which a batch looks few rows up."""
-    tables = [
-        module.weight
-        for module in model.modules()
-        if isinstance(module, nn.Embedding) and module.sparse
-    ]
-    return [table for table in tables if isinstance(table, nn.Parameter)]
