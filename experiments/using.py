@@ -31,7 +31,6 @@ from getd.facts.known_answers import KnownAnswers
 from getd.io.atomic import atomic_path
 from getd.io.environment import machine_facts
 from getd.models.base import ScoringModel
-from getd.prediction.answer import is_known
 from getd.prediction.complete import CompletionRequest, complete
 from getd.prediction.run import Run, open_run
 from getd.runs.folder import RunFolder, environment
@@ -131,7 +130,7 @@ def with_mistakes(facts: Facts, kb: KnowledgeBase, rng: np.random.Generator) -> 
         entities[wrong, rng.integers(facts.arity, size=len(wrong))] = rng.integers(
             kb.n_entities, size=len(wrong)
         )
-        wrong = wrong[is_known(known, Facts(facts.relation[wrong], entities[wrong]))]
+        wrong = wrong[known.contains(Facts(facts.relation[wrong], entities[wrong]))]
     return Facts(facts.relation, entities)
 
 

@@ -20,7 +20,7 @@ from getd.facts.role_order import RoleOrder
 from getd.facts.split import split_named
 from getd.formats.detect import detect_format, read_named, stem
 from getd.formats.split_files import find_splits
-from getd.io.lines import Problems
+from getd.io.problems import Problems
 
 Progress = Callable[
     [str, int, int | None], None

@@ -19,7 +19,7 @@ from getd.errors import FactFileError
 from getd.facts.named import Codes, NamedFacts, NamedFactsBuilder, new_block
 from getd.facts.relation import Roles, default_roles
 from getd.facts.role_order import RoleOrder
-from getd.io.lines import Problems
+from getd.io.problems import Problems
 from getd.visible import shorten
 
 

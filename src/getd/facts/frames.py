@@ -14,8 +14,8 @@ from getd.errors import FactError, FactFileError
 from getd.facts.columns import Columns, columns_to_named, numbered
 from getd.facts.named import NamedFacts, text_series
 from getd.facts.role_order import RoleOrder
-from getd.io.lines import Problems
 from getd.io.panics import Panic, panics_as_errors
+from getd.io.problems import Problems
 
 
 def frame_to_named(frame: Any, name: str, relation: str, order: RoleOrder) -> NamedFacts:
@@ -39,7 +39,7 @@ def table_to_named(table: pl.DataFrame, name: str, relation: str, order: RoleOrd
             name, [("", f"expected columns of text, found others ({error})")]
         ) from None
     rows = pl.Series("line", range(1, len(table) + 1), dtype=pl.Int64)
-    problems = Problems(name, place=": row {}")
+    problems = Problems(name, location=": row {}")
     nul = cells.select(pl.any_horizontal(pl.all().str.contains("\0", literal=True))).to_series()
     for row in rows.filter(nul).to_list():
         problems.add(row, "expected text, found a NUL character")

@@ -14,7 +14,7 @@ import polars as pl
 from getd.facts.named import NamedFacts, NamedFactsBuilder
 from getd.facts.relation import Roles
 from getd.formats.plain_text import read_csv_rows, report_empty, with_lines
-from getd.io.lines import Problems
+from getd.io.problems import Problems
 
 MAIN_ROLES: Roles = ("subject", "object")
 Qualifiers = Sequence[tuple[str, str]]

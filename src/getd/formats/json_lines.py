@@ -11,7 +11,8 @@ from getd.facts.named import NamedFacts, NamedFactsBuilder
 from getd.facts.relation import default_roles
 from getd.facts.role_order import RoleOrder
 from getd.formats.hyper_relational import HyperBuilder
-from getd.io.lines import Problems, read_pieces
+from getd.io.lines import read_pieces
+from getd.io.problems import Problems
 
 _KEYS = ({"relation", "entities"}, {"relation", "entities", "roles"})
 _SHAPE = '{"relation": name, "entities": [name, …] or {role: name, …}}'

@@ -21,7 +21,8 @@ import polars as pl
 from getd.facts.escape import unescape_expr, wrong_escape
 from getd.facts.named import BATCH, NamedFacts, NamedFactsBuilder
 from getd.facts.relation import default_roles
-from getd.io.lines import BOM, MAX_LINE, Piece, Problems, read_pieces
+from getd.io.lines import BOM, MAX_LINE, Piece, read_pieces
+from getd.io.problems import Problems
 
 Lines = npt.NDArray[np.int64]
 

@@ -21,7 +21,8 @@ from getd.facts.named import NamedFacts
 from getd.facts.role_order import RoleOrder
 from getd.formats.parquet import BrokenParquet, decode_parquet
 from getd.formats.plain_text import read_csv_rows, with_lines
-from getd.io.lines import MAX_LINE, Problems, read_blocks, read_head
+from getd.io.lines import MAX_LINE, read_blocks, read_head
+from getd.io.problems import Problems
 from getd.visible import shorten
 
 

@@ -13,9 +13,7 @@ from typing import BinaryIO
 import numpy as np
 import zstandard
 
-from getd.errors import DataNotFound, FactError, FactFileError
-from getd.visible import MAX_LINE as MAX_MESSAGE
-from getd.visible import shorten
+from getd.errors import DataNotFound, FactFileError
 
 BLOCK = 4 << 20  # bytes read at a time
 MAX_LINE = 1 << 20  # a longer line is not a fact
@@ -29,31 +27,6 @@ class Piece:
     data: bytes
     first_line: int
     n_lines: int
-
-
-class Problems:
-    """Gathers what is wrong with a file, so that one error can tell of all its bad lines."""
-
-    def __init__(self, path: Path | str, place: str = ":{}") -> None:
-        self.path, self.count = path, 0
-        self._place, self._found = place, dict[int, str | FactError]()
-
-    def add(self, line: int, message: str | FactError) -> None:
-        """Remember a bad line; only the first thing wrong with it counts. An error is put into words if it is shown."""
-        if line not in self._found:
-            self.count += 1
-        if len(self._found) < 100_000:
-            kept = shorten(message, 4 * MAX_MESSAGE) if isinstance(message, str) else message
-            self._found.setdefault(line, kept)
-
-    def check(self) -> None:
-        """Raise if anything was found: the first line with the count, and up to nine more."""
-        if self.count:
-            first = [
-                (self._place.format(line), str(self._found[line]))
-                for line in sorted(self._found)[:10]
-            ]
-            raise FactFileError(self.path, first, self.count)
 
 
 def read_pieces(path: Path) -> Iterator[Piece]:

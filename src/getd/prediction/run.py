@@ -18,6 +18,7 @@ from getd.evaluation.protocol import Choice, filter_splits, known_for_choosing
 from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.known_answers import KnownAnswers
+from getd.facts.parse import Names
 from getd.facts.split import SPLITS
 from getd.memory.fit import fit_weights
 from getd.memory.memory import Memory, WithMemory
@@ -25,7 +26,7 @@ from getd.models.base import ScoringModel
 from getd.prediction.answer import Answer, Answerer
 from getd.prediction.beam import answer_jointly
 from getd.prediction.explain import Explainer, Why
-from getd.prediction.question import Names, Question, fill_question, parse_question
+from getd.prediction.question import Question, fill_question, parse_question
 from getd.prediction.rate import Rating, rate, suspicious
 from getd.runs.fingerprint import weights_fingerprint
 from getd.runs.folder import RunFolder

@@ -15,10 +15,11 @@ from fastapi import HTTPException, Request
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from getd.facts.facts import Facts, count, join
+from getd.facts.parse import parse_fact
 from getd.models.base import DotProductModel
 from getd.prediction.answer import Answer
 from getd.prediction.explain import Why
-from getd.prediction.question import Question, fill_question, parse_fact, parse_question
+from getd.prediction.question import Question, fill_question, parse_question
 from getd.prediction.run import Run
 from getd.serving.batching import Batcher
 from getd.serving.middleware import ServeSettings

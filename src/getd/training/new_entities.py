@@ -28,11 +28,12 @@ from getd.errors import RunError
 from getd.facts.facts import Facts, count, join
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.known_answers import KnownAnswers
+from getd.facts.parse import parse_new_facts
 from getd.facts.vocabulary import Vocabulary
+from getd.formats.detect import read_named
 from getd.io.atomic import atomic_path
 from getd.memory.memory import WithMemory
 from getd.models.base import ScoringModel
-from getd.prediction.questions import read_named_facts
 from getd.prediction.run import Run, open_run
 from getd.runs.fingerprint import weights_fingerprint
 from getd.runs.folder import RunFolder
@@ -60,7 +61,7 @@ def extend(
     folder = RunFolder(out)
     if folder.path.exists():
         raise RunError(f"{out} is there already; choose another place")
-    named = read_named_facts(facts, run.kb, form)
+    named = parse_new_facts(facts, read_named(facts, form), run.kb)
     kb, moved = with_facts(run.kb, named)
     new = np.setdiff1d(np.arange(kb.n_entities), moved)
     model = _larger(run.bare_model, run.folder.read_config()["model"], kb, moved)

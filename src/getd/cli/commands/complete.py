@@ -33,9 +33,9 @@ def complete(
         The folder that training left.
     """
     from getd.cli.opening import open_run
+    from getd.facts.parse import find_relation
     from getd.prediction.complete import CompletionRequest
     from getd.prediction.complete import complete as write_facts
-    from getd.prediction.question import find_relation
 
     if top < 1:
         raise ConfigError(f"expected --top of 1 or more, found {top}")

@@ -13,9 +13,10 @@ from getd.cli.output import print_json, print_line, print_notices, print_table
 from getd.errors import ConfigError
 
 if TYPE_CHECKING:
+    from getd.facts.parse import Names
     from getd.prediction.answer import Answer
     from getd.prediction.explain import Why
-    from getd.prediction.question import Names, Question
+    from getd.prediction.question import Question
 
 
 def predict(

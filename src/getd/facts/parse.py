@@ -1,0 +1,152 @@
+"""A relation and its entities as a person writes them, to ids: entities in order, or by role."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from getd.errors import FactError, UnknownName, nearest
+from getd.facts.facts import Facts
+from getd.facts.knowledge_base import KnowledgeBase
+from getd.facts.named import NamedFacts
+from getd.facts.relation import default_roles
+from getd.io.problems import Problems
+
+# In order, or by role; a role that a relation has several times has a list of names.
+Names = Sequence[str] | Mapping[str, str | Sequence[str]]
+OPEN = "?"  # stands for what a question asks for
+
+T = TypeVar("T")
+
+
+def parse_names(kb: KnowledgeBase, relation: str, entities: Names) -> tuple[int, list[str]]:
+    """Find the relation's id and put the names in the order of its roles; entities may be new."""
+    if relation == OPEN:
+        raise FactError("expected the name of a relation, found '?'")
+    if isinstance(entities, Mapping):
+        return _parse_roles(kb, relation, entities)
+    return _relation_of_arity(kb, relation, len(entities)), list(entities)
+
+
+def parse_fact(kb: KnowledgeBase, relation: str, entities: Names) -> Facts:
+    """Parse a whole fact, as a block of one row."""
+    relation_id, names = parse_names(kb, relation, entities)
+    return encode_fact(kb, relation_id, names, may_be_open=False)
+
+
+def encode_fact(
+    kb: KnowledgeBase, relation_id: int, names: Sequence[str], may_be_open: bool = True
+) -> Facts:
+    """Encode one fact as a block of one row; an open entity has the id 0, which nobody reads."""
+    ids = []
+    for name in names:
+        is_open = may_be_open and name == OPEN
+        if not is_open and name not in kb.entities:
+            raise UnknownName(f"unknown entity {name!r}", partial(kb.entities.hint, name))
+        ids.append(0 if is_open else kb.entities.id(name))
+
+    return Facts(np.array([relation_id]), np.array([ids], dtype=np.int64).reshape(1, len(ids)))
+
+
+def parse_new_facts(
+    path: Path, named: NamedFacts, kb: KnowledgeBase
+) -> list[tuple[int, list[str]]]:
+    """Parse facts of known relations: the relation ids, and names, which may be new."""
+
+    def parse(relation: str, entities: Names) -> tuple[int, list[str]]:
+        relation_id, names = parse_names(kb, relation, entities)
+        if OPEN in names and OPEN not in kb.entities:
+            raise FactError("expected names, found '?'")
+        return relation_id, names
+
+    return parse_each(path, named, parse)
+
+
+def parse_each(path: Path, named: NamedFacts, parse: Callable[[str, Names], T]) -> list[T]:
+    """Parse the facts of a file one by one, in the order of its lines; bad lines are one error."""
+    problems = Problems(path)
+    parsed: list[tuple[int, T]] = []
+    for row, roles, (relation, *names) in named.facts():
+        entities: Names = names
+        if roles != default_roles(len(roles)):
+            by_role: dict[str, list[str]] = {}
+            for role, name in zip(roles, names, strict=True):
+                by_role.setdefault(role, []).append(name)
+            entities = by_role
+
+        try:
+            parsed.append((row, parse(relation, entities)))
+        except FactError as error:
+            problems.add(row, error)
+    problems.check()
+    return [item for _, item in sorted(parsed, key=lambda pair: pair[0])]
+
+
+def find_relation(kb: KnowledgeBase, name: str) -> int:
+    """Find the relation with this label, or with this name if only one relation has it."""
+    if name in kb.relations:
+        return kb.relations.id(name)
+
+    candidates = kb.relations_named.get(name, [])
+    if len(candidates) == 1:
+        return candidates[0]
+    if candidates:
+        labels = ", ".join(kb.relations.decode(candidates))
+        raise FactError(f"relation {name!r} is one of {labels} here; name one of these")
+    raise UnknownName(f"unknown relation {name!r}", lambda: nearest(name, list(kb.relations)))
+
+
+def _relation_of_arity(kb: KnowledgeBase, name: str, arity: int) -> int:
+    """Find the relation with this label, or with this name, among those of an arity."""
+    labelled = [kb.relations.id(name)] if name in kb.relations else []
+    named = kb.relations_named.get(name, [])
+    for candidates in (labelled, named):
+        fitting = [number for number in candidates if kb.signatures[number].arity == arity]
+        if len(fitting) == 1:
+            return fitting[0]
+        if fitting:
+            labels = ", ".join(kb.relations.decode(fitting))
+            raise FactError(f"relation {name!r} is one of {labels} here; ask by one of these names")
+
+    if not (labelled or named):
+        raise _unknown_relation(kb, name)
+    arities = sorted({kb.signatures[number].arity for number in labelled or named})
+    expected = " or ".join(map(str, arities))
+    raise FactError(f"relation {name!r} has {expected} entities, found {arity}")
+
+
+def _parse_roles(
+    kb: KnowledgeBase, relation: str, entities: Mapping[str, str | Sequence[str]]
+) -> tuple[int, list[str]]:
+    """Find the relation with this label or name, and with exactly these roles."""
+    labelled = [kb.relations.id(relation)] if relation in kb.relations else []
+    candidates = labelled or kb.relations_named.get(relation, [])
+    if not candidates:
+        raise _unknown_relation(kb, relation)
+
+    names_of = {}
+    for role, names in entities.items():
+        names_of[role] = [names] if isinstance(names, str) else list(names)
+    counts = {role: len(names) for role, names in names_of.items()}
+    for relation_id in candidates:
+        roles = kb.signatures[relation_id].roles
+        if Counter(roles) == counts:
+            names_left = {role: iter(names) for role, names in names_of.items()}
+            return relation_id, [next(names_left[role]) for role in roles]
+
+    roles = kb.signatures[candidates[0]].roles
+    unknown = next((role for role in entities if role not in roles), None)
+    hint = nearest(unknown, roles) if unknown else ""
+    listed = ", ".join(Counter(counts).elements()) or "none"
+    raise FactError(f"relation {relation!r} has the roles {', '.join(roles)}, found {listed}{hint}")
+
+
+def _unknown_relation(kb: KnowledgeBase, name: str) -> UnknownName:
+    return UnknownName(
+        f"unknown relation {name!r}", lambda: nearest(name, sorted(kb.relations_named))
+    )
