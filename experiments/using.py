@@ -29,11 +29,11 @@ from getd.facts.facts import Facts, join
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.known_answers import KnownAnswers
 from getd.io.atomic import atomic_path
-from getd.io.environment import machine_facts
+from getd.io.environment import environment, machine_facts
 from getd.models.base import ScoringModel
 from getd.prediction.complete import CompletionRequest, complete
 from getd.prediction.run import Run, open_run
-from getd.runs.folder import RunFolder, environment
+from getd.runs.folder import RunFolder
 from getd.training.new_entities import extend
 from getd.workflows.demo import DEMO_CONFIG
 

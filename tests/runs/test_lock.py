@@ -20,8 +20,8 @@ import getd
 from getd.cli.app import main
 from getd.errors import RunError, RunInUse, WriteError
 from getd.io import atomic as files
+from getd.io.environment import environment
 from getd.prediction.run import Run, open_run
-from getd.runs.folder import environment
 from getd.runs.lock import LOCK, owned
 from getd.training import start as fit
 from getd.training.callbacks import Callbacks

@@ -12,10 +12,9 @@ from getd.evaluation.evaluate import Evaluation
 from getd.evaluation.report import rename_floors
 from getd.experiments.rows import Point
 from getd.io.atomic import atomic_path
-from getd.io.environment import commit_of, machine_facts
+from getd.io.environment import VERSIONS, commit_of, machine_facts
 from getd.prediction.run import Run
 
-VERSIONS = ("getd", "numpy", "polars", "torch")
 GROUPS = ("arity", "position", "seen")
 
 
@@ -28,7 +27,6 @@ def write_result(into: Path, point: Point, found: Mapping[str, Any]) -> Path:
     """Keep a measurement, with the machine, the versions, and the commit where the package runs from a checkout."""
     machine, commit = machine_facts(*VERSIONS), commit_of()
     versions = machine.pop("versions")
-    assert isinstance(versions, dict)
     if commit is not None:
         versions["getd"] += f"+{commit}"
     about = {"versions": versions, "commit": commit, "machine": machine}

@@ -1,4 +1,4 @@
-"""The facts of the machine that a figure was measured on, and of the code that measured it."""
+"""The machine and the versions that a result was made with, and the commit of the code."""
 
 from __future__ import annotations
 
@@ -8,24 +8,41 @@ import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 PACKAGE = Path(__file__).parents[1]
-GIT_SECONDS = 20  # a git that takes longer tells nothing
+VERSIONS = ("getd", "numpy", "polars", "torch")  # what every result depends on
+GIT_SECONDS = 20  # a slower git counts as missing
 
 
-def machine_facts(*packages: str) -> dict[str, object]:
-    """Processor, cores, threads of torch (where it is loaded), memory, system, and the versions of these packages."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    model = next(
-        (line.split(":")[1].strip() for line in lines if line.startswith("model name")),
-        platform.processor(),
-    )
-    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+def environment() -> dict[str, Any]:
+    """Describe the environment of a run, for ``environment.json``."""
     return {
-        "processor": model,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "cores": os.cpu_count(),
+        "versions": {package: version(package) for package in VERSIONS},
+    }
+
+
+def machine_facts(*packages: str) -> dict[str, Any]:
+    """Describe the machine of a measurement, with the versions of these packages.
+
+    The threads are those of torch, None while torch is not loaded.
+    """
+    processor = platform.processor()
+    cpu_info = Path("/proc/cpuinfo")
+    if cpu_info.exists():
+        lines = cpu_info.read_text().splitlines()
+        models = (line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+        processor = next(models, processor)
+
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")  # bytes
+    return {
+        "processor": processor,
         "cores": os.cpu_count(),
         "threads": sys.modules["torch"].get_num_threads() if "torch" in sys.modules else None,
-        "memory_gib": round(pages / 2**30, 1),
+        "memory_gib": round(memory / 2**30, 1),
         "system": platform.system(),
         "python": platform.python_version(),
         "versions": {package: version(package) for package in packages},
@@ -33,23 +50,23 @@ def machine_facts(*packages: str) -> dict[str, object]:
 
 
 def commit_of(package: Path = PACKAGE) -> str | None:
-    """The git commit of a package that runs from a checkout, with ``-changed`` where its files differ from it.
+    """Find the git commit of a package that runs from a checkout; None if git does not track it.
 
-    None where its files are not under git.
+    Ends with ``-changed`` if files of the package differ from the commit.
     """
-    if (
-        _git(package, "ls-files", "--error-unmatch", "__init__.py") is None
-    ):  # installed, perhaps inside another project
+    # An installed package may lie inside the checkout of another project.
+    if _git(package, "ls-files", "--error-unmatch", "__init__.py") is None:
         return None
+
     commit = _git(package, "rev-parse", "HEAD")
     is_changed = _git(package, "diff", "--quiet", "HEAD", "--", ".") is None
     return f"{commit}-changed" if commit and is_changed else commit
 
 
 def _git(folder: Path, *command: str) -> str | None:
-    """What git says; None where it is not there or fails."""
+    """The output of git; None if it is missing or fails."""
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             ["git", *command],
             cwd=folder,
             capture_output=True,
@@ -59,4 +76,4 @@ def _git(folder: Path, *command: str) -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return done.stdout.strip() if done.returncode == 0 else None
+    return process.stdout.strip() if process.returncode == 0 else None

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -277,14 +275,3 @@ class RunFolder:
 
 def _no_weights(path: Path, error: Exception) -> RunError:
     return RunError(f"{path}: expected weights, found a broken file ({error})")
-
-
-def environment() -> dict[str, Any]:
-    """The machine and the versions a result was made with."""
-    packages = ("getd", "numpy", "polars", "torch")
-    return {
-        "python": platform.python_version(),
-        "system": f"{platform.system()} {platform.machine()}",
-        "cores": os.cpu_count(),
-        "versions": {package: version(package) for package in packages},
-    }

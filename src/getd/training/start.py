@@ -23,12 +23,13 @@ from getd.evaluation.protocol import filter_splits, known_for_choosing
 from getd.facts.facts import count
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.io.atomic import atomic_path
+from getd.io.environment import environment
 from getd.models.base import ScoringModel
 from getd.models.registry import model_settings
 from getd.models.settings import TensorModelSettings
 from getd.prediction.run import Run, open_bare_run
 from getd.runs.fingerprint import facts_fingerprint
-from getd.runs.folder import RunFolder, environment
+from getd.runs.folder import RunFolder
 from getd.runs.lock import clear_empty, owned
 from getd.runs.records import shown
 from getd.runs.sizes import sizes
