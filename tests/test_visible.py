@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from getd.errors import LONG, MANY, ConfigError, FactFileError, UnknownName, nearest
+from getd.errors import MAX_TYPED, MAX_COMPARED, ConfigError, FactFileError, UnknownName, nearest
 from getd.visible import MAX_LINE, message_line, shorten, visible, visible_json
 
 TURNING = "\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # the direction of writing
@@ -83,7 +83,7 @@ def test_the_nearest_name_is_looked_for_only_where_it_is_shown() -> None:
 
 
 def test_of_many_names_those_that_begin_most_alike_are_compared() -> None:
-    names = [f"{first}{number:05}" for number in range(MANY) for first in "pqr"]
+    names = [f"{first}{number:05}" for number in range(MAX_COMPARED) for first in "pqr"]
     assert nearest("q00500x", names) == "; did you mean 'q00500'?"
     assert (
         nearest("x00500", names) == "; did you mean 'r00500'?"
@@ -91,6 +91,6 @@ def test_of_many_names_those_that_begin_most_alike_are_compared() -> None:
 
 
 def test_a_very_long_name_has_no_nearest() -> None:
-    assert nearest("a" * LONG, ["a" * LONG]) != ""
-    assert nearest("a" * (LONG + 1), ["a" * LONG]) == ""
+    assert nearest("a" * MAX_TYPED, ["a" * MAX_TYPED]) != ""
+    assert nearest("a" * (MAX_TYPED + 1), ["a" * MAX_TYPED]) == ""
     assert nearest("a", ["a" * 10**6]) == ""

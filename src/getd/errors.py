@@ -4,17 +4,17 @@ GetdError
  ├─ ConfigError         a setting or the command line is unknown, mistyped or out of range
  ├─ FactFileError       a file of facts cannot be read, and why, line by line
  ├─ FactError           facts given from Python cannot be understood
- │   └─ UnknownName     a name that the data has not
+ │   └─ UnknownName     a name that is not in the data
  ├─ DataNotFound        no data set of that name or path
  ├─ DownloadError       a data set could not be fetched, or is not what was published
  ├─ WriteError          a file could not be written; nothing was left behind
- ├─ RunError            a run folder is missing, broken, or stands in the way
+ ├─ RunError            a run folder is missing, broken, or exists already
  │   └─ RunInUse        another process is writing in it
  ├─ ShapeError          tensors or sizes that cannot fit together
  └─ NonFiniteScores     a model produced NaN or infinity
 
-Each message is one sentence a user can act on, on one line of bounded length that a terminal can show as it is.
-``exit_code`` is what the command line returns.
+Each message is one sentence that a user can act on, on one line of bounded length that is safe to
+show in a terminal. ``exit_code`` is what the command line returns.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from pathlib import Path
 
 from getd.visible import MAX_LINE, message_line, shorten, visible
 
-MANY = 2000  # names that are compared letter by letter
-LONG = 100  # letters of a name: what is longer was not mistyped
+MAX_COMPARED = 2000  # names that are compared letter by letter, for speed
+MAX_TYPED = 100  # letters of a name: a longer one was not typed by hand
 
 
 class GetdError(Exception):
@@ -48,7 +48,7 @@ class ConfigError(GetdError):
 class FactFileError(GetdError):
     """A file of facts cannot be read.
 
-    ``problems`` holds ``(place, message)`` of the first bad lines, ``count`` how many there are in all.
+    ``problems`` holds ``(location, message)`` of the first bad lines, ``count`` the number of all.
 
     >>> print(FactFileError(Path("train.txt"), [(":2", "expected 3 entities, found 2")], 1))
     train.txt:2: expected 3 entities, found 2 (1 bad line)
@@ -57,14 +57,16 @@ class FactFileError(GetdError):
     def __init__(
         self, path: Path | str, problems: Sequence[tuple[str, str]], count: int | None = None
     ) -> None:
-        self.path, self.problems, self.count = path, list(problems), count
-        endings = [""] * len(problems)
-        if count is not None:
-            endings[0] = f" ({count} bad line{'s' * (count != 1)})"
-        lines = [
-            _problem_line(path, place, message, ending)
-            for (place, message), ending in zip(problems, endings, strict=True)
-        ]
+        self.path = path
+        self.problems = list(problems)
+        self.count = count
+
+        # The first line carries the count.
+        ending = f" ({count} bad line{'s' * (count != 1)})" if count is not None else ""
+        lines = []
+        for location, message in problems:
+            lines.append(_problem_line(path, location, message, ending))
+            ending = ""
         Exception.__init__(self, "\n".join(lines))
 
 
@@ -73,11 +75,12 @@ class FactError(GetdError):
 
 
 class UnknownName(FactError):
-    """A name that the data has not; the nearest is looked for only where the message is shown."""
+    """A name that is not in the data; the nearest name is searched only if the message is shown."""
 
     def __init__(self, message: str, hint: Callable[[], str]) -> None:
         super().__init__(message)
-        self._message, self._hint = message, hint
+        self._message = message
+        self._hint = hint
 
     def __str__(self) -> str:
         return message_line(f"{self._message}{self._hint()}")
@@ -96,7 +99,7 @@ class WriteError(GetdError):
 
 
 class RunError(GetdError):
-    """A run folder is missing, broken, or stands in the way."""
+    """A run folder is missing, broken, or exists already."""
 
 
 class RunInUse(RunError):
@@ -112,42 +115,36 @@ class NonFiniteScores(GetdError):
 
 
 def is_panic(error: BaseException) -> bool:
-    """Whether a library written in Rust gave up: its PanicException is no :class:`Exception`, and each has its own."""
+    """Whether a Rust library panicked: each has its own PanicException, no :class:`Exception`."""
     return type(error).__name__ == "PanicException"
 
 
 def nearest(name: str, names: Sequence[str]) -> str:
-    """A hint for a mistyped name, ready to be added to a message; empty where nothing is near.
+    """A hint for a mistyped name, ready to be added to a message; empty if no name is near.
 
     >>> nearest("learning_rat", ["learning_rate", "decay"])
     "; did you mean 'learning_rate'?"
     >>> nearest("colour", ["learning_rate", "decay"])
     ''
-
-    Of many names those that begin most like it are compared, and long names never, so that it takes no time.
     """
-    if len(name) > LONG:
+    if len(name) > MAX_TYPED:
         return ""
-    folded = {
-        option.lower(): option for option in reversed(_around(name, names)) if len(option) <= LONG
-    }
+
+    # Of very many names, compare only those that begin most like this one.
+    if len(names) > MAX_COMPARED:
+        ordered = sorted(names)
+        start = bisect_left(ordered, name) - MAX_COMPARED // 2
+        start = max(0, min(start, len(ordered) - MAX_COMPARED))
+        names = ordered[start : start + MAX_COMPARED]
+
+    folded = {option.lower(): option for option in reversed(names) if len(option) <= MAX_TYPED}
     close = get_close_matches(name.lower(), list(folded), n=1, cutoff=0.6)
     return f"; did you mean {folded[close[0]]!r}?" if close else ""
 
 
-def _around(name: str, names: Sequence[str]) -> Sequence[str]:
-    """The names, or of too many those that begin most like this one."""
-    if len(names) <= MANY:
-        return names
-    ordered = sorted(names)
-    start = bisect_left(ordered, name) - MANY // 2
-    start = max(0, min(start, len(ordered) - MANY))
-    return ordered[start : start + MANY]
-
-
-def _problem_line(path: Path | str, place: str, message: str, ending: str) -> str:
-    """One line about a file; where it is too long, the message is shortened first, then the path."""
-    where = visible(str(path))
-    room = MAX_LINE - len(f"{place}: {ending}")
-    message = message_line(message, max(room - len(where), room // 2))
-    return f"{shorten(where, room - len(message))}{place}: {message}{ending}"
+def _problem_line(path: Path | str, location: str, message: str, ending: str) -> str:
+    """One line about a file; if it is too long, the message is shortened first, then the path."""
+    shown_path = visible(str(path))
+    budget = MAX_LINE - len(f"{location}: {ending}")
+    message = message_line(message, max(budget - len(shown_path), budget // 2))
+    return f"{shorten(shown_path, budget - len(message))}{location}: {message}{ending}"

@@ -1,7 +1,8 @@
-r"""Text from files as a terminal, a page or a log may show it: nothing in it acts on the reader's screen.
+r"""Text from files, made safe to show: nothing in it acts on the reader's terminal, page or log.
 
-Control characters (with them escape sequences), line and paragraph separators, and the characters that turn the
-direction of writing are shown as Python would write them. Names keep them: only what is *shown* goes through here.
+Control characters (and so escape sequences), line and paragraph separators, and characters that
+change the writing direction are shown as Python writes them. Names keep these characters: only
+text that is *shown* passes through this module.
 """
 
 from __future__ import annotations
@@ -13,25 +14,25 @@ _HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u2028\u2029\u202a-\u202e\u2066-\
 
 
 def visible(text: str) -> str:
-    r"""The text on one line, with every control character escaped.
+    r"""Put a text on one line and escape every control character.
 
     >>> print(visible("a\x1b[31mb\nc\u202ed"))
     a\x1b[31mb\nc\u202ed
     """
-    return _HIDDEN.sub(lambda found: found.group().encode("unicode_escape").decode(), text)
+    return _HIDDEN.sub(lambda match: match.group().encode("unicode_escape").decode(), text)
 
 
 def visible_json(text: str) -> str:
-    r"""JSON text that means the same, with every control character escaped.
+    r"""Escape every control character of a JSON text; its meaning stays the same.
 
     >>> print(visible_json('"a\x9bb"'))
     "a\u009bb"
     """
-    return _HIDDEN.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+    return _HIDDEN.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
 
 def shorten(text: str, limit: int = MAX_LINE) -> str:
-    """The text where it is short enough, else its beginning and its end.
+    """Cut the middle out of a text that is too long.
 
     >>> shorten("expected a name, found abcdefghijklmnopqrstuvwxyz (1 bad line)", 40)
     'expected a name, found a…yz (1 bad line)'
@@ -43,5 +44,5 @@ def shorten(text: str, limit: int = MAX_LINE) -> str:
 
 
 def message_line(text: str, limit: int = MAX_LINE) -> str:
-    """A message as one line: visible, and not too long."""
+    """Make a text one line of a message: visible, and not too long."""
     return shorten(visible(shorten(text, 4 * limit)), limit)

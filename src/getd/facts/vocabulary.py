@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from getd.arrays import Ids
-from getd.errors import MANY, FactError, UnknownName, nearest
+from getd.errors import MAX_COMPARED, FactError, UnknownName, nearest
 from getd.facts.escape import escape_expr, unescape_expr
 from getd.facts.named import text_series
 from getd.io.atomic import atomic_path
@@ -73,8 +73,8 @@ class Vocabulary(Sequence[str]):
     def hint(self, name: str) -> str:
         """The nearest name, ready to be added to a message; of many names, the nearest that begins alike."""
         place = int(self._names.search_sorted(name))
-        start = max(0, min(place - MANY // 2, len(self) - MANY))
-        return nearest(name, self._names[start : start + MANY].to_list())
+        start = max(0, min(place - MAX_COMPARED // 2, len(self) - MAX_COMPARED))
+        return nearest(name, self._names[start : start + MAX_COMPARED].to_list())
 
     def ids(self, names: Iterable[str] | pl.Series) -> Ids:
         """The numbers of many names at once."""

@@ -1,8 +1,8 @@
-"""Files written whole or not at all, also when the process is killed or the power fails.
+"""Write files whole or not at all, even if the process is killed or the power fails.
 
-What is new is written in a workspace beside its target, a hidden folder, brought to the disk with ``fsync``, and
-renamed. A workspace is locked by the process that made it, and the lock dies with the process: whoever next writes in
-the same folder clears the workspaces that nobody holds.
+New data is written in a workspace, a hidden folder next to its target, flushed to disk with
+``fsync``, and renamed. The process that creates a workspace locks it, and the lock dies with the
+process: the next process that writes in the same folder clears the workspaces without a lock.
 """
 
 from __future__ import annotations
@@ -19,54 +19,58 @@ from getd.errors import WriteError
 
 try:
     import fcntl
-except ImportError:  # not on every system: nothing is locked there, and nothing cleared
+except ImportError:  # not on every system: without locks nothing is cleared
     fcntl = None  # type: ignore[assignment]
 
-PREFIX, SUFFIX = ".getd-", ".tmp"  # of workspaces
-NEW, OLD = (
-    "new",
-    "old",
-)  # in a workspace: what is being written, and the folder that it takes the name of
-TRIES = 10
+# A workspace is called .getd-….tmp.
+PREFIX = ".getd-"
+SUFFIX = ".tmp"
+
+# In a workspace: what is being written, and the folder that it replaces.
+NEW = "new"
+OLD = "old"
+
+TRIES = 10  # to create a workspace
 
 
 @contextmanager
 def atomic_path(target: Path, replace: bool = True) -> Iterator[Path]:
-    """A temporary path to write a file or folder at; it becomes ``target`` when the block ends well.
+    """Yield a temporary path for a file or folder; it becomes ``target`` if the block succeeds.
 
-    Whatever goes wrong, the target stays as it was and the temporary path is removed. Once the block has ended, the
-    target is on the disk.
+    If anything fails, the target stays as it was and the temporary path is removed. When the
+    context ends, the target is on disk.
 
     Raises
     ------
     WriteError
         If writing fails (no space, no permission), or the target exists and ``replace`` is off.
     """
+    exists_error = WriteError(f"{target} exists; choose another place or pass --overwrite")
     if not replace and target.exists():
-        raise _exists(target)
+        raise exists_error
     try:
         if target.parent.exists() and not target.parent.is_dir():
             raise NotADirectoryError(20, f"{target.parent} is not a folder")
         target.parent.mkdir(parents=True, exist_ok=True)
         clear_abandoned(target.parent)
+
         with _workspace(target.parent) as workspace:
             (workspace / NEW).mkdir()
             new = workspace / NEW / target.name
             yield new
+
             sync(new)
             _move(new, target, workspace, replace)
             sync_folder(target.parent)
     except OSError as error:
-        if not replace and error.errno in (
-            errno.ENOTEMPTY,
-            errno.EEXIST,
-        ):  # it came while ours was being written
-            raise _exists(target) from None
+        # Another process may have created the target in the meantime.
+        if not replace and error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            raise exists_error from None
         raise WriteError(f"cannot write {target}: {error.strerror or error}") from None
 
 
 def clear_abandoned(folder: Path) -> None:
-    """Remove the workspaces that dead processes left in a folder; a target that was taken away is put back first."""
+    """Remove the workspaces of dead processes in a folder; restore replaced targets first."""
     if fcntl is None:
         return
     with suppress(OSError), os.scandir(folder) as entries:
@@ -77,12 +81,15 @@ def clear_abandoned(folder: Path) -> None:
 
 
 def is_workspace(name: str) -> bool:
-    """Whether a name is that of a temporary folder of ours."""
+    """Whether a name is that of a workspace."""
     return name.startswith(PREFIX) and name.endswith(SUFFIX)
 
 
 def try_lock(descriptor: int) -> bool | None:
-    """Lock an open file until it is closed or this process dies: whether that worked, None where locks do not."""
+    """Lock an open file until it is closed or this process dies.
+
+    True if that worked, False if another process holds the lock, None where locks do not work.
+    """
     if fcntl is None:
         return None
     try:
@@ -95,7 +102,7 @@ def try_lock(descriptor: int) -> bool | None:
 
 
 def sync(path: Path) -> None:
-    """Bring a file, or a folder with all that is in it, to the disk."""
+    """Flush a file, or a folder with everything in it, to disk."""
     if path.is_dir():
         for child in path.iterdir():
             sync(child)
@@ -106,12 +113,12 @@ def sync(path: Path) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Bring the names in a folder to the disk."""
+    """Flush the names in a folder to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno != errno.EINVAL:  # a file system that does it by itself
+        if error.errno != errno.EINVAL:  # some file systems need no flush and refuse it
             raise
     finally:
         os.close(descriptor)
@@ -119,12 +126,12 @@ def sync_folder(path: Path) -> None:
 
 @contextmanager
 def _workspace(folder: Path) -> Iterator[Path]:
-    """A temporary folder that this process holds; it is removed at the end."""
+    """Create a workspace, lock it, and remove it at the end."""
     path, descriptor = _new_workspace(folder)
     try:
         yield path
     finally:
-        if not _put_back(path):
+        if _restore(path):
             shutil.rmtree(path, ignore_errors=True)
         os.close(descriptor)
 
@@ -132,9 +139,9 @@ def _workspace(folder: Path) -> Iterator[Path]:
 def _new_workspace(folder: Path) -> tuple[Path, int]:
     for _ in range(TRIES):
         path = Path(tempfile.mkdtemp(prefix=PREFIX, suffix=SUFFIX, dir=folder))
-        with suppress(
-            FileNotFoundError
-        ):  # another process took it for abandoned before it was locked
+
+        # Until it is locked, another process may clear it as abandoned.
+        with suppress(FileNotFoundError):
             descriptor = os.open(path, os.O_RDONLY)
             if try_lock(descriptor) is not False and path.exists():
                 return path, descriptor
@@ -143,44 +150,42 @@ def _new_workspace(folder: Path) -> tuple[Path, int]:
 
 
 def _clear(workspace: Path) -> None:
-    """Remove a workspace, if it is ours and nobody holds it."""
+    """Remove a workspace if it belongs to this user and no process holds it."""
     descriptor = os.open(workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         is_ours = os.fstat(descriptor).st_uid == os.geteuid()
-        if is_ours and try_lock(descriptor) and not _put_back(workspace):
+        if is_ours and try_lock(descriptor) and _restore(workspace):
             shutil.rmtree(workspace, ignore_errors=True)
     finally:
         os.close(descriptor)
 
 
-def _put_back(workspace: Path) -> bool:
-    """Give a target that was taken away its name again; whether one is left that cannot be put back."""
+def _restore(workspace: Path) -> bool:
+    """Move a replaced target back if its successor never came; False if that fails."""
     if not (workspace / OLD).is_dir():
-        return False
+        return True
     for path in (workspace / OLD).iterdir():
         target = workspace.parent / path.name
         if not target.exists():
             with suppress(OSError):
                 path.rename(target)
                 continue
-            return True
-    return False
+            return False
+    return True
 
 
 def _move(new: Path, target: Path, workspace: Path, replace: bool) -> None:
-    if new.is_file():  # some libraries write files that only their owner can read
+    """Give what was written its final name."""
+    # Some libraries write files that only their owner can read.
+    if new.is_file():
         mask = os.umask(0)
         os.umask(mask)
         new.chmod(0o666 & ~mask)
-    if (
-        replace and target.is_dir() and not target.is_symlink()
-    ):  # a folder cannot be renamed onto a full one
+
+    # A folder cannot be renamed onto a folder with files in it.
+    if replace and target.is_dir() and not target.is_symlink():
         (workspace / OLD).mkdir()
         target.rename(workspace / OLD / target.name)
         new.rename(target)
     else:
         new.replace(target)
-
-
-def _exists(target: Path) -> WriteError:
-    return WriteError(f"{target} exists; choose another place or pass --overwrite")

@@ -1,6 +1,6 @@
-"""A moment by which work must be done, for all that is done under it.
+"""A deadline for everything that a block does, however deep.
 
-Work that may take long asks :func:`check_deadline` between its steps; whoever waits for it sets the moment:
+Long work calls :func:`check_deadline` between its steps; the caller sets the deadline:
 
 >>> with deadline(time.monotonic() - 1):
 ...     check_deadline()
@@ -23,9 +23,9 @@ class DeadlineExceeded(Exception):
 
 
 @contextmanager
-def deadline(moment: float, given_up: Callable[[], bool] = lambda: False) -> Iterator[None]:
-    """What is done within ends by a moment of ``time.monotonic()``, and before once it is ``given_up``."""
-    token = _is_over.set(lambda: time.monotonic() > moment or given_up())
+def deadline(moment: float, is_cancelled: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    """Stop the work of a block at a moment of ``time.monotonic()``, or once it is cancelled."""
+    token = _is_over.set(lambda: time.monotonic() > moment or is_cancelled())
     try:
         yield
     finally:
@@ -33,6 +33,6 @@ def deadline(moment: float, given_up: Callable[[], bool] = lambda: False) -> Ite
 
 
 def check_deadline() -> None:
-    """Raise :class:`DeadlineExceeded` where the moment has passed, or nobody wants the work any more."""
+    """Raise :class:`DeadlineExceeded` if the deadline has passed or the work is cancelled."""
     if _is_over.get()():
         raise DeadlineExceeded("it took too long")

@@ -1,4 +1,4 @@
-"""Bytes from a path: only regular files, gzip and zstd opened on the way, cut into pieces of whole lines."""
+"""Bytes of regular files, decompressed from gzip and zstd, and cut into pieces of whole lines."""
 
 from __future__ import annotations
 
@@ -16,41 +16,51 @@ import zstandard
 from getd.errors import DataNotFound, FactFileError
 
 BLOCK = 4 << 20  # bytes read at a time
-MAX_LINE = 1 << 20  # a longer line is not a fact
+MAX_LINE = 1 << 20  # bytes: a longer line is not a fact
 BOM = b"\xef\xbb\xbf"
+GZIP_MAGIC = b"\x1f\x8b"
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Some whole lines of a file, valid UTF-8; ``first_line`` is the number of the first, counted from 1."""
+    """Whole lines of a file, valid UTF-8."""
 
     data: bytes
-    first_line: int
+    first_line: int  # counted from 1
     n_lines: int
 
 
 def read_pieces(path: Path) -> Iterator[Piece]:
-    """The lines of a text file, some megabytes at a time; a byte order mark at the start is dropped.
+    """Read the lines of a text file, some megabytes at a time, without a byte order mark.
 
     Raises
     ------
     FactFileError
-        For an empty file, bytes that are no UTF-8 (with their offset), a NUL byte, an endless line.
+        For an empty file, bytes that are not UTF-8 (with their offset), a NUL byte, or a line that
+        is too long.
     """
-    rest, offset, line, is_empty = b"", 0, 1, True
+    rest = b""  # the beginning of a line that the next block completes
+    offset = 0
+    line = 1
+    is_empty = True
     for block in read_blocks(path):
         data = rest + block
         if offset == 0 and data.startswith(BOM):
-            data, offset = data[len(BOM) :], len(BOM)
+            data = data[len(BOM) :]
+            offset = len(BOM)
         is_empty = is_empty and not data
-        cut = data.rfind(b"\n") + 1
-        whole, rest = data[:cut], data[cut:]
+
+        end = data.rfind(b"\n") + 1
+        rest = data[end:]
         if len(rest) > MAX_LINE:
-            raise _endless_line(path, line + whole.count(b"\n"))
-        if whole:
-            piece = _piece(path, whole, line, offset)
+            raise _too_long(path, line + data.count(b"\n"))
+        if end:
+            piece = _piece(path, data[:end], line, offset)
             yield piece
-            line, offset = line + piece.n_lines, offset + len(whole)
+            line += piece.n_lines
+            offset += end
+
     if rest:
         yield _piece(path, rest + b"\n", line, offset)
     if is_empty:
@@ -58,32 +68,30 @@ def read_pieces(path: Path) -> Iterator[Piece]:
 
 
 def read_blocks(path: Path) -> Iterator[bytes]:
-    """The bytes of a regular file, decompressed where its first bytes say gzip or zstd."""
+    """Read the bytes of a regular file; decompress it if its first bytes say gzip or zstd."""
     try:
         with open_file(path) as file:
             magic = file.read(4)
             file.seek(0)
-            if magic.startswith(b"\x1f\x8b"):
+            if magic.startswith(GZIP_MAGIC):
                 with gzip.open(file) as unpacked:
                     yield from iter(lambda: unpacked.read(BLOCK), b"")
-            elif magic == b"\x28\xb5\x2f\xfd":
+            elif magic == ZSTD_MAGIC:
                 yield from _unpack_zstd(file)
             else:
                 yield from iter(lambda: file.read(BLOCK), b"")
     except EOFError:
-        raise FactFileError(
-            path, [("", "expected a whole compressed file, found one cut short")]
-        ) from None
+        message = "expected a whole compressed file, found one cut short"
+        raise FactFileError(path, [("", message)]) from None
     except (gzip.BadGzipFile, zlib.error, zstandard.ZstdError) as error:
-        raise FactFileError(
-            path, [("", f"expected a sound compressed file, found a broken one ({error})")]
-        ) from None
+        message = f"expected a sound compressed file, found a broken one ({error})"
+        raise FactFileError(path, [("", message)]) from None
     except OSError as error:
         raise FactFileError(path, [("", f"cannot be read: {error.strerror or error}")]) from None
 
 
 def read_head(path: Path, size: int = MAX_LINE) -> bytes:
-    """The first bytes of a file, decompressed, without a byte order mark."""
+    """Read the first bytes of a file, decompressed, without a byte order mark."""
     head = b""
     for block in read_blocks(path):
         head += block
@@ -93,7 +101,7 @@ def read_head(path: Path, size: int = MAX_LINE) -> bytes:
 
 
 def open_file(path: Path) -> BinaryIO:
-    """Open a regular file; a device, a pipe or a missing path is refused before anything is read."""
+    """Open a regular file; refuse a device, a pipe or a missing path before reading anything."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
@@ -105,11 +113,14 @@ def open_file(path: Path) -> BinaryIO:
 
 
 def _unpack_zstd(file: BinaryIO) -> Iterator[bytes]:
-    unpacker, data = zstandard.ZstdDecompressor().decompressobj(), file.read(BLOCK)
+    """Decompress the frames of a zstd file, one after the other."""
+    unpacker = zstandard.ZstdDecompressor().decompressobj()
+    data = file.read(BLOCK)
     while data:
         unpacked = unpacker.decompress(data)
         if unpacked:
             yield unpacked
+
         data = unpacker.unused_data or file.read(BLOCK)
         if unpacker.eof and data:
             unpacker = zstandard.ZstdDecompressor().decompressobj()
@@ -118,35 +129,33 @@ def _unpack_zstd(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _piece(path: Path, data: bytes, line: int, offset: int) -> Piece:
+    """Check whole lines that begin at an offset: text, UTF-8, no line too long."""
     nul = data.find(b"\0")
     if nul >= 0:
-        place = f":{line + data[:nul].count(10)}"
-        raise FactFileError(
-            path, [(place, f"expected text, found a NUL byte at offset {offset + nul}")]
-        )
+        message = f"expected text, found a NUL byte at offset {offset + nul}"
+        raise FactFileError(path, [(f":{line + data[:nul].count(10)}", message)])
+
     if not data.isascii():
         try:
             data.decode("utf-8")
         except UnicodeDecodeError as error:
-            place, at = f":{line + data[: error.start].count(10)}", offset + error.start
-            raise FactFileError(
-                path,
-                [(place, f"expected UTF-8, found byte 0x{data[error.start]:02x} at offset {at}")],
-            ) from None
-    _check_line_lengths(path, data, line)
-    return Piece(data, line, int(np.count_nonzero(np.frombuffer(data, np.uint8) == ord("\n"))))
+            start = error.start
+            message = f"expected UTF-8, found byte 0x{data[start]:02x} at offset {offset + start}"
+            location = f":{line + data[:start].count(10)}"
+            raise FactFileError(path, [(location, message)]) from None
 
-
-def _check_line_lengths(path: Path, data: bytes, line: int) -> None:
-    """A line of more than MAX_LINE bytes covers a whole window of half that size, so few look-ups find it."""
+    # A line of more than MAX_LINE bytes covers a whole window of half that size.
     half = MAX_LINE // 2
-    if any(data.find(b"\n", start, start + half) < 0 for start in range(0, len(data) - half, half)):
+    windows = range(0, len(data) - half, half)
+    if any(data.find(b"\n", start, start + half) < 0 for start in windows):
         for number, row in enumerate(data.split(b"\n"), start=line):
             if len(row) > MAX_LINE:
-                raise _endless_line(path, number)
+                raise _too_long(path, number)
+
+    n_lines = int(np.count_nonzero(np.frombuffer(data, np.uint8) == ord("\n")))
+    return Piece(data, line, n_lines)
 
 
-def _endless_line(path: Path, line: int) -> FactFileError:
-    return FactFileError(
-        path, [(f":{line}", f"expected a fact, found a line of more than {MAX_LINE:,} bytes")]
-    )
+def _too_long(path: Path, line: int) -> FactFileError:
+    message = f"expected a fact, found a line of more than {MAX_LINE:,} bytes"
+    return FactFileError(path, [(f":{line}", message)])

@@ -1,4 +1,4 @@
-"""Libraries in Rust that give up: their panics as errors, and no report of theirs on the terminal."""
+"""Panics of Rust libraries as errors, without their report on the terminal."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from getd.errors import is_panic
 
 
 class Panic(Exception):
-    """A library in Rust gave up."""
+    """A Rust library panicked."""
 
 
 @contextmanager
 def panics_as_errors() -> Iterator[None]:
-    """A panic within becomes :class:`Panic`.
+    """Turn a panic in the block into :class:`Panic`.
 
-    Rust reports a panic on file descriptor 2 before Python hears of it. So the descriptor is a file meanwhile: what
-    stands there at the end is dropped after a panic, and passed on otherwise.
+    Rust reports a panic on file descriptor 2 before Python learns of it. So the descriptor is a
+    temporary file during the block: its text is dropped after a panic, and printed otherwise.
     """
     with tempfile.TemporaryFile() as report:
         try:
@@ -31,26 +31,27 @@ def panics_as_errors() -> Iterator[None]:
         except BaseException as error:
             if is_panic(error):
                 raise Panic(str(error).split("\n")[0]) from None
-            _pass_on(report)
+            _print(report)
             raise
-        _pass_on(report)
+        _print(report)
 
 
 @contextmanager
 def _standard_error_into(file: BinaryIO) -> Iterator[None]:
     try:
-        kept = os.dup(2)
+        original = os.dup(2)
     except OSError:  # closed: there is nothing to keep quiet
         yield
         return
+
     _flush()
     os.dup2(file.fileno(), 2)
     try:
         yield
     finally:
         _flush()
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(original, 2)
+        os.close(original)
 
 
 def _flush() -> None:
@@ -58,7 +59,7 @@ def _flush() -> None:
         sys.stderr.flush()
 
 
-def _pass_on(report: BinaryIO) -> None:
+def _print(report: BinaryIO) -> None:
     report.seek(0)
     if report.read(1):
         report.seek(0)
