@@ -39,6 +39,7 @@ from getd.datasets.load import load
 from getd.errors import GetdError
 from getd.evaluation.evaluate import validation_mrr
 from getd.facts.facts import sample_facts
+from getd.models.base import ModelSizes
 from getd.models.registry import MODELS, make_model, model_settings
 from getd.training.loop import Trainer
 from getd.training.regimes import REGIMES
@@ -101,7 +102,7 @@ def every_model(
             raise Skipped(f"{error}; name the folder of the data sets in GETD_DATA") from None
         found[data] = {}
         for model in models or list(MODELS):
-            if tuple(kb.arities) == (2,) or not MODELS[model][0].binary_only:
+            if tuple(kb.arities) == (2,) or not MODELS[model].model.binary_only:
                 child = memory(CHILD, data, model, str(steps), str(asked))
                 found[data][model] = child.value | {"peak memory, GiB": round(child.peak / GIB, 2)}
     return found
@@ -116,9 +117,7 @@ def one_model(data: str, name: str, steps: int, asked: int) -> dict[str, float]:
     model = make_model(
         name,
         model_settings(name, values),
-        kb.n_entities,
-        kb.n_relations,
-        kb.arities,
+        ModelSizes(kb.n_entities, kb.n_relations, kb.arities),
         torch.Generator().manual_seed(0),
     )
     regime = REGIMES[settings.regime](

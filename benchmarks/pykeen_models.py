@@ -17,7 +17,7 @@ from pykeen.models import TuckER as TheirTuckER
 from pykeen.triples import CoreTriplesFactory
 from torch import Tensor, nn
 
-from getd.models.base import ScoringModel
+from getd.models.base import ModelSizes, ScoringModel
 from getd.models.reciprocal import Reciprocal
 from getd.models.registry import make_model, model_settings
 
@@ -55,7 +55,9 @@ def make_pair(
     if name != "transe":
         settings |= {"reciprocal": reciprocal}
     theirs = _MODELS[name][0](factory, dim, relation_dim or dim, seed).to(dtype)
-    ours = make_model(name, model_settings(name, settings), n_entities, n_relations, (2,)).to(dtype)
+    ours = make_model(
+        name, model_settings(name, settings), ModelSizes(n_entities, n_relations, (2,))
+    ).to(dtype)
     copy_weights(name, theirs, ours)
     return ours.train(), theirs.train()
 
@@ -141,7 +143,7 @@ def _their_tucker(factory: CoreTriplesFactory, dim: int, relation_dim: int, seed
 
 def _their_conve(factory: CoreTriplesFactory, dim: int, relation_dim: int, seed: int) -> ERModel:
     height, width = make_model(
-        "conve", model_settings("conve", {"entity_dim": dim}), 1, 1, (2,)
+        "conve", model_settings("conve", {"entity_dim": dim}), ModelSizes(1, 1, (2,))
     ).inner.image
     return TheirConvE(
         triples_factory=factory,

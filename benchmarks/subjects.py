@@ -17,7 +17,7 @@ from getd.algebra.ring import ring_to_tensor
 from getd.algebra.tucker import tucker_environments
 from getd.facts.facts import Facts
 from getd.facts.known_answers import KnownAnswers
-from getd.models.base import ScoringModel
+from getd.models.base import ModelSizes, ScoringModel
 from getd.models.getd import GETD, GETDSettings
 from getd.training.loop import Trainer
 from getd.training.losses.softmax import tile_shape
@@ -56,7 +56,9 @@ def make_model(
         {"entity_dim": shape.dim, "ring_ranks": shape.rank, **(settings or {})}
     )
     return cls(
-        shape.n_entities, shape.n_relations, [shape.arity], chosen, torch.Generator().manual_seed(0)
+        ModelSizes(shape.n_entities, shape.n_relations, [shape.arity]),
+        chosen,
+        torch.Generator().manual_seed(0),
     )
 
 

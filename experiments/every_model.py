@@ -50,7 +50,9 @@ def main() -> None:
     for data in chosen.sets:
         binary = tuple(load(data).arities) == (2,)
         for model in chosen.models:
-            if (binary or not MODELS[model][0].binary_only) and f"{model} on {data}" not in read():
+            if (
+                binary or not MODELS[model].model.binary_only
+            ) and f"{model} on {data}" not in read():
                 keep(f"{model} on {data}", one_epoch(data, model))
     write_table()
 

@@ -23,6 +23,7 @@ from getd.experiments.results_page import page_text
 from getd.experiments.rows import ROWS, Point, all_rows, find_row, points
 from getd.experiments.tables import published
 from getd.io.environment import commit_of
+from getd.models.base import ModelSizes
 from getd.models.registry import make_model, model_settings
 from getd.training.start import full_config
 
@@ -148,9 +149,7 @@ def test_every_row_builds_its_model_on_a_known_data_set(name: str) -> None:
             make_model(
                 tables["model"]["name"],
                 model_settings(tables["model"]["name"], values),
-                20,
-                3,
-                [arity],
+                ModelSizes(20, 3, [arity]),
             )
 
 

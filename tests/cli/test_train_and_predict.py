@@ -191,7 +191,7 @@ def test_parameters_are_counted_for_a_data_set(getd: Getd) -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_every_model_trains_evaluates_and_predicts(getd: Getd, tmp_path: Path, model: str) -> None:
-    arity = ["--arity", "2"] if MODELS[model][0].binary_only else []
+    arity = ["--arity", "2"] if MODELS[model].model.binary_only else []
     few = [
         "--set",
         "training.epochs=1",
@@ -226,7 +226,7 @@ def test_every_model_trains_evaluates_and_predicts(getd: Getd, tmp_path: Path, m
 
 def test_a_model_for_two_entities_names_those_for_more(getd: Getd, tmp_path: Path) -> None:
     result = getd("train", "demo", "--model", "complex", "--out", str(tmp_path / "run"))
-    others = [name for name in MODELS if not MODELS[name][0].binary_only]
+    others = [name for name in MODELS if not MODELS[name].model.binary_only]
     told = f"complex is for facts of two entities, found arity 3, 4; for any arity: {', '.join(others)}\n"
     assert (result.code, result.err) == (2, told)
     assert not (tmp_path / "run").exists()

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from getd.facts.facts import Facts
-from getd.models.base import ScoringModel
+from getd.models.base import ModelSizes, ScoringModel
 
 Fact = tuple[int, ...]  # relation, then the entities
 
@@ -92,8 +92,7 @@ class Table(ScoringModel):
     """Scores drawn once: few distinct values, so that many are level. A question's row follows from what it gives."""
 
     def __init__(self, n_relations: int, n_entities: int, values: int = 4, seed: int = 0) -> None:
-        super().__init__()
-        self.n_relations, self.n_entities, self.arities = n_relations, n_entities, (1, 2, 3, 4, 5)
+        super().__init__(ModelSizes(n_entities, n_relations, (1, 2, 3, 4, 5)))
         generator = torch.Generator().manual_seed(seed)
         self.register_buffer(
             "table", torch.randint(values, (11, n_entities), generator=generator).float()

@@ -29,6 +29,7 @@ from getd.calibration.calibrate import (
 from getd.calibration.slot_fit import NEUTRAL, SlotFit
 from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase
+from getd.models.base import ModelSizes
 from getd.models.getd import GETD, GETDSettings
 from tests.reference import known_answers
 
@@ -41,9 +42,7 @@ def kb() -> KnowledgeBase:
 @pytest.fixture(scope="module")
 def model(kb: KnowledgeBase) -> GETD:
     made = GETD(
-        kb.n_entities,
-        kb.n_relations,
-        kb.arities,
+        ModelSizes(kb.n_entities, kb.n_relations, kb.arities),
         GETDSettings(entity_dim=6, ring_ranks=3, initial_scale=1.0),
         torch.Generator().manual_seed(0),
     )

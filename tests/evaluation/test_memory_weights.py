@@ -11,7 +11,7 @@ from torch import Tensor
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.memory.fit import PRIOR, SCALES, _fits, _Questions, _questions, fit_weights
 from getd.memory.memory import Memory, MemoryWeights
-from getd.models.base import ScoringModel
+from getd.models.base import ModelSizes, ScoringModel
 
 Fact = tuple[str, ...]
 
@@ -20,8 +20,7 @@ class Constant(ScoringModel):
     """A model that knows nothing."""
 
     def __init__(self, kb: KnowledgeBase) -> None:
-        super().__init__()
-        self.n_entities, self.n_relations, self.arities = kb.n_entities, kb.n_relations, kb.arities
+        super().__init__(ModelSizes(kb.n_entities, kb.n_relations, kb.arities))
 
     def score_candidates(
         self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None

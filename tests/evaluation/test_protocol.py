@@ -21,7 +21,7 @@ from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.memory.fit import fit_weights
 from getd.memory.memory import Memory, MemoryWeights, SourceWeights, WithMemory
-from getd.models.base import ScoringModel
+from getd.models.base import ModelSizes, ScoringModel
 from getd.models.ensemble import Ensemble
 from getd.models.registry import make_model, model_settings
 from getd.prediction.run import open_run
@@ -68,7 +68,9 @@ def kb() -> KnowledgeBase:
 def model(kb: KnowledgeBase) -> ScoringModel:
     settings = model_settings("n-cp", {"entity_dim": 4, "initial_scale": 1.0})
     generator = torch.Generator().manual_seed(0)
-    return make_model("n-cp", settings, kb.n_entities, kb.n_relations, kb.arities, generator).eval()
+    return make_model(
+        "n-cp", settings, ModelSizes(kb.n_entities, kb.n_relations, kb.arities), generator
+    ).eval()
 
 
 def test_the_poison_would_show(kb: KnowledgeBase, model: ScoringModel) -> None:

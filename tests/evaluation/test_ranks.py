@@ -18,7 +18,7 @@ from getd.evaluation.rank_scores import Ranks, Ties, rank_scores
 from getd.evaluation.ranks import rank_facts, rank_relations
 from getd.facts.facts import Facts
 from getd.facts.known_answers import KnownAnswers
-from getd.models.base import DotProductModel, ScoringModel
+from getd.models.base import DotProductModel, ModelSizes, ScoringModel
 from getd.models.frequency import Frequency
 from getd.models.lookup import Lookup
 from tests.evaluation import reference_evaluation as reference
@@ -108,8 +108,7 @@ class Given(DotProductModel):
     """A dot product of given vectors, one query for each relation."""
 
     def __init__(self, queries: Tensor, table: Tensor) -> None:
-        super().__init__()
-        self.n_entities, self.n_relations, self.arities = len(table), len(queries), (1, 3)
+        super().__init__(ModelSizes(len(table), len(queries), (1, 3)))
         self.register_buffer("asks", queries)
         self.register_buffer("entity", table)
 
@@ -212,8 +211,7 @@ class Whole(DotProductModel):
     """A dot product of small whole numbers: scores are exact, so they do not depend on the shape of the product."""
 
     def __init__(self, n_entities: int, dim: int = 3, dtype: torch.dtype = torch.float32) -> None:
-        super().__init__()
-        self.n_entities, self.n_relations, self.arities = n_entities, N_RELATIONS, (3,)
+        super().__init__(ModelSizes(n_entities, N_RELATIONS, (3,)))
         generator = torch.Generator().manual_seed(1)
         self.register_buffer(
             "entity", torch.randint(-2, 3, (n_entities, dim), generator=generator).to(dtype)
@@ -310,12 +308,7 @@ class Renamed(ScoringModel):
     """A model whose entities have other numbers: ``names[old] = new``."""
 
     def __init__(self, model: Table, names: Tensor) -> None:
-        super().__init__()
-        self.n_relations, self.n_entities, self.arities = (
-            model.n_relations,
-            model.n_entities,
-            model.arities,
-        )
+        super().__init__(model.sizes)
         self.model, self.names, self.old = model, names, names.argsort()
 
     def score_candidates(

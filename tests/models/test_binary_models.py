@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 
 from getd.errors import ConfigError, ShapeError
-from getd.models.base import DotProductModel, ScoringModel
+from getd.models.base import DotProductModel, ModelSizes, ScoringModel
 from getd.models.complex import ComplEx
 from getd.models.conve import ConvE, ConvESettings, FeatureMaps
 from getd.models.hype import HypE
@@ -25,7 +25,11 @@ EVERY_PAIR = torch.cartesian_prod(torch.arange(N_ENTITIES), torch.arange(N_ENTIT
 def make(name: str, arity: int = 2, seed: int = 0, **settings: object) -> ScoringModel:
     generator = torch.Generator().manual_seed(seed)
     checked = model_settings(name, {"entity_dim": 6, "initial_scale": 1.0, **settings})
-    return make_model(name, checked, N_ENTITIES, N_RELATIONS, (arity,), generator).double().eval()
+    return (
+        make_model(name, checked, ModelSizes(N_ENTITIES, N_RELATIONS, (arity,)), generator)
+        .double()
+        .eval()
+    )
 
 
 def facts_scored(model: ScoringModel, relation: int, entities: torch.Tensor) -> torch.Tensor:
@@ -134,7 +138,7 @@ def test_a_position_of_hype_is_convolution_and_projection(stride: int) -> None:
 
 
 def test_conve_is_asked_for_the_first_entity_alone() -> None:
-    model = ConvE(N_ENTITIES, N_RELATIONS, (2,), ConvESettings(entity_dim=12))
+    model = ConvE(ModelSizes(N_ENTITIES, N_RELATIONS, (2,)), ConvESettings(entity_dim=12))
     with pytest.raises(
         ValueError,
         match=r"^ConvE makes a query for position 0 alone, found 1: wrap it in Reciprocal$",
@@ -179,7 +183,7 @@ def test_images_and_filters_that_do_not_fit_are_refused() -> None:
 
 def test_dropping_feature_maps_keeps_their_mean() -> None:
     settings = ConvESettings(entity_dim=12, channels=400, feature_dropout=0.25)
-    model = ConvE(N_ENTITIES, N_RELATIONS, (2,), settings).train()
+    model = ConvE(ModelSizes(N_ENTITIES, N_RELATIONS, (2,)), settings).train()
     kept = model._kept(torch.ones(50, 24))
     assert kept is not None
     assert kept.unique().tolist() == pytest.approx([0, 4 / 3])
@@ -192,7 +196,7 @@ def test_conve_follows_the_statistics_of_its_feature_maps_as_batch_norm_does() -
         entity_dim=12, channels=2, input_dropout=0, feature_dropout=0, query_dropout=0
     )
     model = (
-        ConvE(N_ENTITIES, N_RELATIONS, (2,), settings, torch.Generator().manual_seed(0))
+        ConvE(ModelSizes(N_ENTITIES, N_RELATIONS, (2,)), settings, torch.Generator().manual_seed(0))
         .double()
         .train()
     )

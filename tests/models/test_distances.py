@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from getd.models.base import ScoringModel
+from getd.models.base import ModelSizes, ScoringModel
 from getd.models.rae import MTransH, MTransHSettings
 from getd.models.transe import TransE, TransESettings
 
@@ -16,7 +16,7 @@ from getd.models.transe import TransE, TransESettings
 def transe(p: int) -> TransE:
     """With a distance of zero between an entity and itself."""
     model = TransE(
-        9, 2, (2,), TransESettings(entity_dim=5, p=p), torch.Generator().manual_seed(0)
+        ModelSizes(9, 2, (2,)), TransESettings(entity_dim=5, p=p), torch.Generator().manual_seed(0)
     ).double()
     torch.nn.init.zeros_(model.relation.weight)
     return model
@@ -25,7 +25,7 @@ def transe(p: int) -> TransE:
 def m_transh(p: int) -> MTransH:
     """The same."""
     settings = MTransHSettings(entity_dim=5, initial_scale=1, p=p)
-    model = MTransH(9, 2, (2,), settings, torch.Generator().manual_seed(0)).double()
+    model = MTransH(ModelSizes(9, 2, (2,)), settings, torch.Generator().manual_seed(0)).double()
     with torch.no_grad():
         model.relation.weight.zero_()
         model.share.weight.copy_(torch.tensor([1.0, -1.0]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch.testing import assert_close
 
+from getd.models.base import ModelSizes
 from getd.models.ensemble import Ensemble
 from getd.models.registry import make_model, model_settings
 
@@ -12,7 +13,9 @@ from getd.models.registry import make_model, model_settings
 def test_scores_are_the_mean_of_the_members_scores() -> None:
     settings = model_settings("n-cp", {"entity_dim": 4})
     members = [
-        make_model("n-cp", settings, 6, 2, (3,), torch.Generator().manual_seed(seed)).eval()
+        make_model(
+            "n-cp", settings, ModelSizes(6, 2, (3,)), torch.Generator().manual_seed(seed)
+        ).eval()
         for seed in range(3)
     ]
     together = Ensemble(members).eval()

@@ -12,7 +12,7 @@ from torch.testing import assert_close
 
 from getd.algebra.ring import ring_to_tensor
 from getd.errors import ConfigError, ShapeError
-from getd.models.base import DotProductModel, ScoringModel
+from getd.models.base import DotProductModel, ModelSizes, ScoringModel
 from getd.models.conve import ConvE
 from getd.models.getd import GETD, GETDSettings
 from getd.models.layers import NormDropout
@@ -74,7 +74,9 @@ def make(form: str, arity: int | tuple[int, ...], **settings: object) -> Scoring
     generator = torch.Generator().manual_seed(0)
     name, tiny = FORMS[form]
     checked = model_settings(name, tiny | settings)
-    model = make_model(name, checked, N_ENTITIES, N_RELATIONS, arities, generator).double()
+    model = make_model(
+        name, checked, ModelSizes(N_ENTITIES, N_RELATIONS, arities), generator
+    ).double()
     for module in model.modules():  # statistics as after some training
         if isinstance(module, torch.nn.BatchNorm1d | torch.nn.BatchNorm2d):
             module.running_mean.normal_(generator=generator)
@@ -94,7 +96,7 @@ def forms_and_arities(*arities: int) -> list[tuple[str, int]]:
         (form, n)
         for form, (name, _) in FORMS.items()
         for n in arities
-        if n == 2 or not MODELS[name][0].binary_only
+        if n == 2 or not MODELS[name].model.binary_only
     ]
 
 
@@ -315,7 +317,9 @@ def test_what_is_saved_scores_the_same_to_the_bit(form: str, arity: int, tmp_pat
     save_file(model.state_dict(), tmp_path / "weights.safetensors")
     name, settings = FORMS[form]
     again = (
-        make_model(name, model_settings(name, settings), N_ENTITIES, N_RELATIONS, model.arities)
+        make_model(
+            name, model_settings(name, settings), ModelSizes(N_ENTITIES, N_RELATIONS, model.arities)
+        )
         .double()
         .eval()
     )
@@ -387,7 +391,9 @@ def test_reciprocal_relations_ask_with_what_is_open_first(arity: int) -> None:
         assert_close(turned.score_candidates(relation, entities, position), expected)
 
 
-@pytest.mark.parametrize("name", [name for name, (model, _) in MODELS.items() if model.binary_only])
+@pytest.mark.parametrize(
+    "name", [name for name, entry in MODELS.items() if entry.model.binary_only]
+)
 def test_a_model_of_two_entities_refuses_more_and_names_those_that_do(name: str) -> None:
     with pytest.raises(
         ConfigError,
@@ -462,7 +468,7 @@ def test_parameters_for_wikipeople_4_are_those_of_the_paper(name: str, expected:
     rings = {"ring_ranks": 30} if name == "getd" else {}
     settings = model_settings(name, {"entity_dim": 30, "norm": "none", **rings})
     with torch.device("meta"):
-        model = make_model(name, settings, 9528, 50, (4,))
+        model = make_model(name, settings, ModelSizes(9528, 50, (4,)))
     assert sum(parameter.numel() for parameter in model.parameters()) == expected
 
 
@@ -478,7 +484,7 @@ def test_sizes_that_do_not_fit_are_refused() -> None:
         ShapeError,
         match=r"^the core of 50·50\^5 = 15,625,000,000 numbers is too large; lower entity_dim$",
     ):
-        NTuckER(10, 2, (5,), NTuckERSettings(entity_dim=50))
+        NTuckER(ModelSizes(10, 2, (5,)), NTuckERSettings(entity_dim=50))
 
 
 def test_an_unknown_model_is_answered_with_the_nearest() -> None:
@@ -495,11 +501,16 @@ def test_an_unknown_model_is_answered_with_the_nearest() -> None:
 
 def test_the_seed_decides_the_weights() -> None:
     def weights(seed: int) -> Tensor:
-        return GETD(4, 2, (2,), GETDSettings(), torch.Generator().manual_seed(seed)).entity.weight
+        return GETD(
+            ModelSizes(4, 2, (2,)), GETDSettings(), torch.Generator().manual_seed(seed)
+        ).entity.weight
 
     assert torch.equal(weights(1), weights(1))
     assert not torch.equal(weights(1), weights(2))
-    assert NCP(4, 2, (2,), NCPSettings(initial_scale=1e-6)).relation.weight.abs().max() < 1e-4
+    assert (
+        NCP(ModelSizes(4, 2, (2,)), NCPSettings(initial_scale=1e-6)).relation.weight.abs().max()
+        < 1e-4
+    )
 
 
 @pytest.mark.parametrize("arity", [2, 3])
@@ -508,7 +519,7 @@ def test_a_dense_core_is_made_so_that_queries_are_as_large_as_vectors(arity: int
         "n-tucker", {"entity_dim": 10, "batch_norm": False, "initial_scale": 1.0}
     )
     model = make_model(
-        "n-tucker", checked, 200, 200, (arity,), torch.Generator().manual_seed(0)
+        "n-tucker", checked, ModelSizes(200, 200, (arity,)), torch.Generator().manual_seed(0)
     ).eval()
     entities = torch.randint(200, (200, arity), generator=torch.Generator().manual_seed(1))
     assert 0.6 < dot_product(model).queries(torch.arange(200), entities).std() < 1.6

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from torch import Tensor
 
 from getd.algebra.expressiveness import exact_cp, exact_getd, exact_tucker
-from getd.models.base import ScoringModel
+from getd.models.base import ModelSizes, ScoringModel
 from getd.models.registry import make_model, model_settings
 from tests.algebra.test_exact import every_fact, ground_truths
 
@@ -16,7 +16,9 @@ def check(name: str, truth: Tensor, weights: dict[str, Tensor], **chosen: object
     """A model with these weights scores every fact as the truth has it, whatever position is asked for."""
     n_relations, n_entities, arity = truth.shape[0], truth.shape[1], truth.dim() - 1
     checked = model_settings(name, {"norm": "none", **chosen})
-    model: ScoringModel = make_model(name, checked, n_entities, n_relations, (arity,)).eval()
+    model: ScoringModel = make_model(
+        name, checked, ModelSizes(n_entities, n_relations, (arity,))
+    ).eval()
     model.load_state_dict(weights, strict=False)
     assert set(weights) == set(model.state_dict())
     relation, entities = every_fact(truth.shape)[:, 0], every_fact(truth.shape)[:, 1:]

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from getd.models.base import ModelSizes
 from getd.models.layers import NormDropout, PositionNormDropout
 from getd.models.registry import make_model, model_settings
 
@@ -23,7 +24,7 @@ def test_dropout_drops_its_share_and_scales_the_rest() -> None:
 @pytest.mark.parametrize("name", ["getd", "n-tucker"])
 def test_dropout_on_the_core_acts_in_training_alone(name: str) -> None:
     settings = model_settings(name, {"entity_dim": 4, "norm": "none", "core_dropout": 0.5})
-    model = make_model(name, settings, 9, 2, [3], torch.Generator().manual_seed(0))
+    model = make_model(name, settings, ModelSizes(9, 2, [3]), torch.Generator().manual_seed(0))
     relation, entities = torch.tensor([0, 1]), torch.tensor([[1, 2, 3], [4, 5, 6]])
     scores = [model.train().score_candidates(relation, entities, 0) for _ in range(2)]
     assert not torch.allclose(*scores)

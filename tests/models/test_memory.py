@@ -19,6 +19,7 @@ from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.memory.fit import fit_weights
 from getd.memory.memory import FLOOR, LEAST, Memory, MemoryWeights, SourceWeights, WithMemory
+from getd.models.base import ModelSizes
 from getd.models.registry import make_model, model_settings
 from getd.prediction.run import open_run
 
@@ -34,7 +35,10 @@ def random_facts(arity: int, rows: int = 40) -> Facts:
 def remembering(arity: int) -> WithMemory:
     settings = model_settings("n-cp", {"entity_dim": 4})
     model = make_model(
-        "n-cp", settings, N_ENTITIES, N_RELATIONS, (arity,), torch.Generator().manual_seed(0)
+        "n-cp",
+        settings,
+        ModelSizes(N_ENTITIES, N_RELATIONS, (arity,)),
+        torch.Generator().manual_seed(0),
     )
     memory = Memory.from_facts({arity: random_facts(arity)}, N_ENTITIES)
     weights = {

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import getd.models.nalp
+from getd.models.base import ModelSizes
 from getd.models.nalp import NaLP, NaLPSettings, _Weakest
 from tests.algebra.test_exact import every_fact, ground_truths
 
@@ -17,7 +18,9 @@ SIZES = {"entity_dim": 8, "filters": 10, "units": 12}
 
 def make(arities: tuple[int, ...], **settings: object) -> NaLP:
     chosen = NaLPSettings(**(SIZES | settings))
-    return NaLP(20, 4, arities, chosen, torch.Generator().manual_seed(0)).double().eval()
+    return (
+        NaLP(ModelSizes(20, 4, arities), chosen, torch.Generator().manual_seed(0)).double().eval()
+    )
 
 
 def batch(arity: int, rows: int = 9) -> tuple[Tensor, Tensor]:
@@ -89,7 +92,8 @@ def test_nalp_scores_any_ground_truth_exactly(truth: Tensor) -> None:
     roles, true = n_relations * arity, truth.nonzero()  # (F, 1 + n)
     d, filters, units = max(roles, n_entities), roles * n_entities, max(1, len(true))
     model = NaLP(
-        n_entities, n_relations, (arity,), NaLPSettings(entity_dim=d, filters=filters, units=units)
+        ModelSizes(n_entities, n_relations, (arity,)),
+        NaLPSettings(entity_dim=d, filters=filters, units=units),
     )
     with torch.no_grad():
         model.role.weight.copy_(torch.eye(d)[:roles])
@@ -114,7 +118,7 @@ def test_nalp_scores_any_ground_truth_exactly(truth: Tensor) -> None:
 
 @pytest.mark.parametrize("arity", [2, 4, 7])
 def test_many_units_are_alive_at_the_start(arity: int) -> None:
-    model = NaLP(200, 5, (arity,), NaLPSettings(), torch.Generator().manual_seed(0))
+    model = NaLP(ModelSizes(200, 5, (arity,)), NaLPSettings(), torch.Generator().manual_seed(0))
     entities = torch.randint(200, (50, arity), generator=torch.Generator().manual_seed(1))
     scores = model.score_candidates(torch.zeros(50, dtype=torch.long), entities, 0)
     assert 0.02 < scores.std(dim=1).mean() < 2
@@ -149,21 +153,15 @@ def test_batch_norm_learns_its_statistics_from_given_entities_and_acts_on_all() 
 def test_roles_of_one_name_are_one_whatever_the_relation() -> None:
     settings = NaLPSettings(entity_dim=3, filters=4, units=5)
     shared = NaLP(
-        6, 2, (2,), settings, torch.Generator().manual_seed(0), roles=[[0, 1], [1, 0]]
+        ModelSizes(6, 2, (2,), roles=[[0, 1], [1, 0]]), settings, torch.Generator().manual_seed(0)
     ).double()
     assert len(shared.role.weight) == 2
     facts = torch.tensor([[2, 4]]), torch.tensor([[4, 2]])
     one = shared.score_candidates(torch.tensor([0]), facts[0], 1)
     other = shared.score_candidates(torch.tensor([1]), facts[1], 0)
     assert_close(one, other)  # the same entities in the same roles
-    apart = NaLP(
-        6,
-        2,
-        (2,),
-        NaLPSettings(**settings.model_dump() | {"roles": "position"}),
-        None,
-        [[0, 1], [1, 0]],
-    )
+    by_position = NaLPSettings(**settings.model_dump() | {"roles": "position"})
+    apart = NaLP(ModelSizes(6, 2, (2,), roles=[[0, 1], [1, 0]]), by_position)
     assert len(apart.role.weight) == 4
 
 

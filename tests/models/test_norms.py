@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from getd.errors import ConfigError
-from getd.models.base import ScoringModel
+from getd.models.base import ModelSizes, ScoringModel
 from getd.models.norms import BatchNorm, batch_norms, make_norm, taking_statistics
 from getd.models.registry import make_model, model_settings
 from getd.training.start import full_config
@@ -20,7 +20,9 @@ def make(**settings: object) -> ScoringModel:
     checked = model_settings(
         "getd", {"entity_dim": 4, "ring_ranks": 3, "entity_dropout": 0.3, **settings}
     )
-    return make_model("getd", checked, N_ENTITIES, 2, [3], torch.Generator().manual_seed(0))
+    return make_model(
+        "getd", checked, ModelSizes(N_ENTITIES, 2, [3]), torch.Generator().manual_seed(0)
+    )
 
 
 def facts_of(model: ScoringModel, n: int = 40) -> tuple[Tensor, Tensor]:

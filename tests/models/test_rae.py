@@ -11,6 +11,7 @@ from torch.nn.functional import logsigmoid, normalize
 from torch.testing import assert_close
 
 import getd.models.rae
+from getd.models.base import ModelSizes
 from getd.models.rae import RAE, MTransH, MTransHSettings, RAESettings, _Hidden
 
 N_ENTITIES = 12
@@ -18,12 +19,16 @@ N_ENTITIES = 12
 
 def m_transh(arity: int, seed: int = 0, **settings: object) -> MTransH:
     chosen = MTransHSettings(entity_dim=6, initial_scale=1, **settings)
-    return MTransH(N_ENTITIES, 3, (arity,), chosen, torch.Generator().manual_seed(seed)).double()
+    return MTransH(
+        ModelSizes(N_ENTITIES, 3, (arity,)), chosen, torch.Generator().manual_seed(seed)
+    ).double()
 
 
 def rae(arity: int, **settings: object) -> RAE:
     chosen = RAESettings(entity_dim=6, hidden=5, **settings)
-    return RAE(N_ENTITIES, 3, (arity,), chosen, torch.Generator().manual_seed(0)).double()
+    return RAE(
+        ModelSizes(N_ENTITIES, 3, (arity,)), chosen, torch.Generator().manual_seed(0)
+    ).double()
 
 
 def score(model: MTransH, fact: Tensor, relation: int = 0) -> Tensor:

@@ -7,12 +7,15 @@ import torch
 from torch.testing import assert_close
 
 import getd.models.transe
+from getd.models.base import ModelSizes
 from getd.models.transe import TransE, TransESettings
 
 
 def make(**settings: object) -> TransE:
     return TransE(
-        9, 2, (2,), TransESettings(entity_dim=5, **settings), torch.Generator().manual_seed(0)
+        ModelSizes(9, 2, (2,)),
+        TransESettings(entity_dim=5, **settings),
+        torch.Generator().manual_seed(0),
     ).double()
 
 

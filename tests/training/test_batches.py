@@ -9,7 +9,7 @@ from torch import Tensor
 
 from getd.facts.facts import Facts
 from getd.facts.known_answers import KnownAnswers
-from getd.models.base import DotProductModel, ScoringModel
+from getd.models.base import DotProductModel, ModelSizes, ScoringModel
 from getd.models.registry import MODELS, make_model, model_settings
 from getd.training.checkpoint import copy_weights
 from getd.training.losses.softmax import multi_answer_loss
@@ -34,7 +34,7 @@ def small_model(form: str, arities: tuple[int, ...]) -> ScoringModel:
     name, values = FORMS[form]
     generator = torch.Generator().manual_seed(1)
     return make_model(
-        name, model_settings(name, values), N_ENTITIES, N_RELATIONS, arities, generator
+        name, model_settings(name, values), ModelSizes(N_ENTITIES, N_RELATIONS, arities), generator
     ).double()
 
 
@@ -101,7 +101,7 @@ def test_the_gradients_of_a_step_are_those_of_the_formula(
     facts_by_arity = {
         n: facts
         for n, facts in blocks().items()
-        if n == 2 or not MODELS[FORMS[name][0]][0].binary_only
+        if n == 2 or not MODELS[FORMS[name][0]].model.binary_only
     }
     known = KnownAnswers.build([facts_by_arity], N_RELATIONS, N_ENTITIES)
     regime = OneVsAll(facts_by_arity, known, N_ENTITIES, settings, torch.device("cpu"))
@@ -132,7 +132,7 @@ def test_the_gradients_of_a_step_are_those_of_the_formula(
 def test_the_gradients_of_questions_with_their_answers_are_those_of_the_formula(
     form: str, smoothing: float
 ) -> None:
-    arity = 2 if MODELS[FORMS[form][0]][0].binary_only else 3
+    arity = 2 if MODELS[FORMS[form][0]].model.binary_only else 3
     facts_by_arity = {arity: blocks()[arity]}
     known = KnownAnswers.build([facts_by_arity], N_RELATIONS, N_ENTITIES)
     settings = TrainSettings(regime="kvsall", label_smoothing=smoothing, n3=0.1)

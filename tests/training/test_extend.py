@@ -12,6 +12,7 @@ import torch
 import getd
 from getd.errors import FactFileError, RunError
 from getd.facts.knowledge_base import KnowledgeBase
+from getd.models.base import ModelSizes
 from getd.models.registry import MODELS, make_model, model_settings
 from getd.prediction.run import Run
 from getd.training.new_entities import SMOOTHING, _Asked, _loss, _means, extend
@@ -103,7 +104,7 @@ def test_facts_without_new_names_join_the_known_ones(run: Run, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "model", [name for name, (kind, _) in MODELS.items() if not kind.binary_only]
+    "model", [name for name, entry in MODELS.items() if not entry.model.binary_only]
 )
 def test_every_model_can_be_extended(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -129,7 +130,11 @@ def test_known_answers_are_no_negatives_of_new_entities() -> None:
     kb = KnowledgeBase.from_facts({"train": facts, "test": [("r", "new", "e")]})
     settings = model_settings("n-cp", {"entity_dim": 4, "batch_norm": False})
     sizes = kb.n_entities, kb.n_relations, kb.arities
-    model = make_model("n-cp", settings, *sizes, torch.Generator().manual_seed(0)).double().eval()
+    model = (
+        make_model("n-cp", settings, ModelSizes(*sizes), torch.Generator().manual_seed(0))
+        .double()
+        .eval()
+    )
     block = kb.split("train")[2]
     scores = model.score_candidates(
         torch.tensor(block.relation), torch.tensor(block.entities), 1

@@ -15,7 +15,7 @@ import getd
 from getd.errors import ConfigError
 from getd.facts.facts import Facts
 from getd.facts.known_answers import KnownAnswers
-from getd.models.base import DotProductModel, ScoringModel
+from getd.models.base import DotProductModel, ModelSizes, ScoringModel
 from getd.models.registry import MODELS, make_model, model_settings
 from getd.training.callbacks import Callbacks, Interrupted
 from getd.training.loop import Trainer
@@ -49,7 +49,7 @@ def small_model(form: str, arity: int) -> ScoringModel:
     name, values = FORMS[form]
     generator = torch.Generator().manual_seed(1)
     return make_model(
-        name, model_settings(name, values), N_ENTITIES, N_RELATIONS, (arity,), generator
+        name, model_settings(name, values), ModelSizes(N_ENTITIES, N_RELATIONS, (arity,)), generator
     ).double()
 
 
@@ -77,7 +77,7 @@ def step(regime: Regime, model: ScoringModel, batch: Batch) -> tuple[float, dict
 def test_with_all_entities_as_negatives_the_loss_is_that_of_1vsall(
     form: str, more: dict[str, float]
 ) -> None:
-    arity = 2 if MODELS[FORMS[form][0]][0].binary_only else 3
+    arity = 2 if MODELS[FORMS[form][0]].model.binary_only else 3
     blocks, model = facts_of(arity), small_model(form, arity)
     model.train(
         isinstance(model, DotProductModel)

@@ -20,10 +20,6 @@ from getd.models.registry import MODELS, count_parameters
 from getd.training.start import train
 
 Results = Sequence[Mapping[str, Any]]
-EXPRESSIVE = {  # shown or refuted by tests, which docs/maths.md names
-    "getd": True, "n-cp": True, "n-tucker": True, "simple": True, "hype": True, "nalp": True,
-    "distmult": False, "m-transh": False, "rae": False,
-}  # fmt: skip
 
 
 @cache
@@ -65,13 +61,13 @@ def _complexity(data: str) -> dict[str, Any]:
     counted = count_parameters(kb.n_entities, kb.n_relations, kb.arities)
     return {
         name: {
-            "formula": model.parameters_formula,
+            "formula": entry.model.parameters_formula,
             "counted": counted[name],
-            "fully_expressive": EXPRESSIVE.get(name),
+            "fully_expressive": entry.fully_expressive,
             "published": claimed.get(name),
         }
-        for name, (model, _) in MODELS.items()
-        if not model.binary_only
+        for name, entry in MODELS.items()
+        if not entry.model.binary_only
     }
 
 

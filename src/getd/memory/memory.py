@@ -153,12 +153,7 @@ class WithMemory(ScoringModel):
     def __init__(
         self, model: ScoringModel, memory: Memory, weights: Mapping[str, MemoryWeights]
     ) -> None:
-        super().__init__()
-        self.n_entities, self.n_relations, self.arities = (
-            model.n_entities,
-            model.n_relations,
-            model.arities,
-        )
+        super().__init__(model.sizes)
         self.model, self.memory, self.weights = model, memory, dict(weights)
 
     @property

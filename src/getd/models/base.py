@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import chain
 from typing import ClassVar, NamedTuple
 
@@ -15,6 +16,17 @@ from torch import Tensor, nn
 
 TRIED_AT_ONCE = 4096  # questions, where an open relation is answered by trying each
 NO_RELATION_QUERY = "{} has no query for an open relation: its score is no dot product with one vector of the relation"
+
+
+@dataclass(frozen=True)
+class ModelSizes:
+    """What a model must know of a knowledge base: how many of what."""
+
+    n_entities: int
+    n_relations: int
+    arities: Sequence[int]
+    # A number for the role at each position of each relation, where the data names roles.
+    roles: Sequence[Sequence[int]] | None = None
 
 
 class RoleTable(NamedTuple):
@@ -31,14 +43,15 @@ class ScoringModel(nn.Module):
     there is no score of a whole fact here.
     """
 
-    n_entities: int
-    n_relations: int
-    arities: tuple[int, ...]
     binary_only: ClassVar[bool] = False  # whether it serves facts of two entities alone
-    knows_roles: ClassVar[bool] = (
-        False  # whether it is made with the data's roles, where they are named
-    )
     parameters_formula: ClassVar[str] = ""  # how many numbers it learns, batch norm aside
+
+    def __init__(self, sizes: ModelSizes) -> None:
+        super().__init__()
+        self.sizes = sizes
+        self.n_entities = sizes.n_entities
+        self.n_relations = sizes.n_relations
+        self.arities = tuple(sizes.arities)
 
     def score_candidates(
         self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from getd.models.base import ModelSizes
 from getd.models.multilinear import MultilinearModel
 from getd.models.norms import NormKind
 from getd.models.settings import TensorModelSettings
@@ -37,17 +38,13 @@ class ComplEx(MultilinearModel):
 
     def __init__(
         self,
-        n_entities: int,
-        n_relations: int,
-        arities: Sequence[int],
+        sizes: ModelSizes,
         settings: ComplExSettings,
         generator: torch.Generator | None = None,
     ) -> None:
         width = 2 * settings.entity_dim
         super().__init__(
-            n_entities,
-            n_relations,
-            arities,
+            sizes,
             settings.model_copy(update={"entity_dim": width}),
             generator,
         )

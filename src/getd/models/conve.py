@@ -13,7 +13,6 @@ A fact is asked for its first entity alone; :class:`~getd.models.reciprocal.Reci
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import isqrt
 from typing import Any, Literal
 
@@ -23,7 +22,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from getd.errors import ShapeError
-from getd.models.base import DotProductModel, check_arity
+from getd.models.base import DotProductModel, ModelSizes, check_arity
 from getd.models.layers import NormDropout, embedding
 from getd.models.norms import BatchNorm
 from getd.models.settings import Dropout, ModelSettings
@@ -55,14 +54,11 @@ class ConvE(DotProductModel):
 
     def __init__(
         self,
-        n_entities: int,
-        n_relations: int,
-        arities: Sequence[int],
+        sizes: ModelSizes,
         settings: ConvESettings,
         generator: torch.Generator | None = None,
     ) -> None:
-        super().__init__()
-        self.n_entities, self.n_relations, self.arities = n_entities, n_relations, tuple(arities)
+        super().__init__(sizes)
         d, c, k = settings.entity_dim, settings.channels, settings.kernel
         height, width = image_shape(settings)
         self.image, self.maps, self.kernel = (
@@ -71,10 +67,12 @@ class ConvE(DotProductModel):
             k,
         )
         features = self.maps[0] * self.maps[1] * c
-        self.entity = embedding(n_entities, d + 1, settings.initial_scale, generator, sparse=True)
+        self.entity = embedding(
+            sizes.n_entities, d + 1, settings.initial_scale, generator, sparse=True
+        )
         with torch.no_grad():
             self.entity.weight[:, -1] = 0  # the bias
-        self.relation = embedding(n_relations, d, settings.initial_scale, generator)
+        self.relation = embedding(sizes.n_relations, d, settings.initial_scale, generator)
         self.filters = nn.Parameter(torch.randn(k * k, c, generator=generator) / k)
         self.offset = (
             None if settings.batch_norm else nn.Parameter(torch.zeros(c))

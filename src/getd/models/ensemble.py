@@ -17,13 +17,7 @@ class Ensemble(ScoringModel):
     """The mean of the scores of models of the same entities and relations."""
 
     def __init__(self, members: Sequence[ScoringModel]) -> None:
-        super().__init__()
-        first = members[0]
-        self.n_entities, self.n_relations, self.arities = (
-            first.n_entities,
-            first.n_relations,
-            first.arities,
-        )
+        super().__init__(members[0].sizes)
         self.members = nn.ModuleList(members)
 
     def score_candidates(

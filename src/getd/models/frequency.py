@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from getd.arrays import Ids
 from getd.facts.facts import Facts
-from getd.models.base import ScoringModel
+from getd.models.base import ModelSizes, ScoringModel
 
 
 class Counts(nn.Module):
@@ -72,9 +72,8 @@ class Frequency(ScoringModel):
     A relation, arity or position that the facts do not have scores 0 for all. Made by :meth:`from_facts`.
     """
 
-    def __init__(self, n_relations: int, n_entities: int, arities: tuple[int, ...]) -> None:
-        super().__init__()
-        self.n_relations, self.n_entities, self.arities = n_relations, n_entities, arities
+    def __init__(self, sizes: ModelSizes) -> None:
+        super().__init__(sizes)
         self.counts = (
             nn.ModuleDict()
         )  # "arity-position": relation -> entities; "arity": 0 -> relations
@@ -90,7 +89,7 @@ class Frequency(ScoringModel):
         >>> model.score_candidates(torch.tensor([0]), torch.tensor([[2, 0]]), position=1).tolist()
         [[0.0, 0.0, 1.0, 2.0]]
         """
-        model = cls(n_relations, n_entities, tuple(sorted(blocks)))
+        model = cls(ModelSizes(n_entities, n_relations, sorted(blocks)))
         for arity, facts in blocks.items():
             if len(facts):
                 model.counts[f"{arity}"] = Counts(

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from getd.algebra.reshape import check_reshape, reshaped_environments
 from getd.algebra.ring import expand_ranks
 from getd.errors import ShapeError
+from getd.models.base import ModelSizes
 from getd.models.multilinear import MultilinearModel, MultilinearSettings
 
 
@@ -38,13 +39,11 @@ class GETD(MultilinearModel):
 
     def __init__(
         self,
-        n_entities: int,
-        n_relations: int,
-        arities: Sequence[int],
+        sizes: ModelSizes,
         settings: GETDSettings,
         generator: torch.Generator | None = None,
     ) -> None:
-        super().__init__(n_entities, n_relations, arities, settings, generator)
+        super().__init__(sizes, settings, generator)
         self.rings = nn.ModuleDict(
             {str(n): self._ring(n, settings, generator) for n in self.arities}
         )

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from getd.algebra.cp import cp_environments
 from getd.errors import ShapeError
+from getd.models.base import ModelSizes
 from getd.models.multilinear import MultilinearModel
 from getd.models.settings import TensorModelSettings
 
@@ -37,13 +38,11 @@ class HypE(MultilinearModel):
 
     def __init__(
         self,
-        n_entities: int,
-        n_relations: int,
-        arities: Sequence[int],
+        sizes: ModelSizes,
         settings: HypESettings,
         generator: torch.Generator | None = None,
     ) -> None:
-        super().__init__(n_entities, n_relations, arities, settings, generator)
+        super().__init__(sizes, settings, generator)
         d, width, filters = settings.entity_dim, settings.filter_width, settings.filters
         if width > d:
             raise ShapeError(f"filter_width = {width} is more than entity_dim = {d}")
@@ -53,7 +52,7 @@ class HypE(MultilinearModel):
         self.register_buffer("windows", windows.contiguous(), persistent=False)
         places = len(windows)
         self.filters = nn.Parameter(
-            torch.randn(max(arities), filters, width, generator=generator) / width**0.5
+            torch.randn(max(sizes.arities), filters, width, generator=generator) / width**0.5
         )
         projection = (
             torch.randn(filters, places, d, generator=generator) / (filters * places) ** 0.5

@@ -30,10 +30,9 @@ class Lookup(ScoringModel):
     counts as long as an arity has fewer than ten million facts. Nothing is learnt. Made by :meth:`from_facts`.
     """
 
-    def __init__(self, frequency: Frequency, sizes: Mapping[int, int]) -> None:
-        super().__init__()
-        self.n_relations, self.n_entities = frequency.n_relations, frequency.n_entities
-        self.arities, self.sizes = frequency.arities, dict(sizes)  # facts of each arity
+    def __init__(self, frequency: Frequency, n_facts: Mapping[int, int]) -> None:
+        super().__init__(frequency.sizes)
+        self.n_facts = dict(n_facts)  # of each arity
         self.frequency = frequency
         self.counts = (
             nn.ModuleDict()
@@ -87,5 +86,5 @@ class Lookup(ScoringModel):
         return self._break_ties(sums, self.frequency.score_relations(entities), entities.shape[1])
 
     def _break_ties(self, sums: Tensor, frequency: Tensor, arity: int) -> Tensor:
-        parts = frequency / (1 + self.sizes.get(arity, 0))
+        parts = frequency / (1 + self.n_facts.get(arity, 0))
         return sums.div_(GRID).round_().add_(parts).mul_(GRID)

@@ -15,7 +15,7 @@ import torch
 from pydantic import PositiveInt
 from torch import Tensor
 
-from getd.models.base import DotProductModel, check_arity
+from getd.models.base import DotProductModel, ModelSizes, check_arity
 from getd.models.layers import Norms, dropped, embedding, norms_by_arity
 from getd.models.settings import Dropout, TensorModelSettings
 
@@ -32,21 +32,20 @@ class MultilinearModel(DotProductModel):
 
     def __init__(
         self,
-        n_entities: int,
-        n_relations: int,
-        arities: Sequence[int],
+        sizes: ModelSizes,
         settings: TensorModelSettings,
         generator: torch.Generator | None = None,
     ) -> None:
-        super().__init__()
-        self.n_entities, self.n_relations, self.arities = n_entities, n_relations, tuple(arities)
+        super().__init__(sizes)
         d_e, d_r = (
             settings.entity_dim,
             getattr(settings, "relation_dim", None) or settings.entity_dim,
         )
         self.dims = {n: (d_r, *[d_e] * n) for n in self.arities}  # modes of the core
-        self.entity = embedding(n_entities, d_e, settings.initial_scale, generator, sparse=True)
-        self.relation = embedding(n_relations, d_r, settings.initial_scale, generator)
+        self.entity = embedding(
+            sizes.n_entities, d_e, settings.initial_scale, generator, sparse=True
+        )
+        self.relation = embedding(sizes.n_relations, d_r, settings.initial_scale, generator)
         self.norms = norms_by_arity(self.arities, d_r, settings)
         self._core_dropout: float = getattr(settings, "core_dropout", 0.0)
 

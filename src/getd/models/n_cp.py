@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from getd.algebra.cp import cp_environments
-from getd.models.base import DotProductModel, check_arity
+from getd.models.base import DotProductModel, ModelSizes, check_arity
 from getd.models.layers import Norms, embedding, norms_by_arity
 from getd.models.settings import TensorModelSettings
 
@@ -30,21 +30,18 @@ class NCP(DotProductModel):
 
     def __init__(
         self,
-        n_entities: int,
-        n_relations: int,
-        arities: Sequence[int],
+        sizes: ModelSizes,
         settings: NCPSettings,
         generator: torch.Generator | None = None,
     ) -> None:
-        super().__init__()
-        self.n_entities, self.n_relations, self.arities = n_entities, n_relations, tuple(arities)
+        super().__init__(sizes)
         d, scale = settings.entity_dim, settings.initial_scale
         tables = [
-            embedding(n_entities, d, scale, generator, sparse=True)
+            embedding(sizes.n_entities, d, scale, generator, sparse=True)
             for _ in range(max(self.arities))
         ]
         self.entity = nn.ModuleList(tables)
-        self.relation = embedding(n_relations, d, scale, generator)
+        self.relation = embedding(sizes.n_relations, d, scale, generator)
         self.norms = norms_by_arity(self.arities, d, settings)
 
     def query(self, relation: Tensor, entities: Tensor, position: int) -> Tensor:

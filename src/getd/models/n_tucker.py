@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from getd.algebra.tucker import tucker_environments
 from getd.errors import ShapeError
+from getd.models.base import ModelSizes
 from getd.models.multilinear import MultilinearModel, MultilinearSettings
 
 MAX_CORE = 2**28  # numbers; a larger core is a mistake
@@ -36,17 +37,13 @@ class NTuckER(MultilinearModel):
 
     def __init__(
         self,
-        n_entities: int,
-        n_relations: int,
-        arities: Sequence[int],
+        sizes: ModelSizes,
         settings: NTuckERSettings,
         generator: torch.Generator | None = None,
     ) -> None:
-        chosen = settings.entity_dim or usual_dim(max(arities))
+        chosen = settings.entity_dim or usual_dim(max(sizes.arities))
         super().__init__(
-            n_entities,
-            n_relations,
-            arities,
+            sizes,
             settings.model_copy(update={"entity_dim": chosen}),
             generator,
         )

@@ -24,7 +24,7 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from getd.models.base import RoleTable, ScoringModel, by_relation, check_arity
+from getd.models.base import ModelSizes, RoleTable, ScoringModel, by_relation, check_arity
 from getd.models.layers import embedding
 from getd.models.norms import BatchNorm
 from getd.models.settings import ModelSettings
@@ -55,20 +55,15 @@ class NaLP(ScoringModel):
     """A network that finds how related all entities are, each in its role, and takes the smallest."""
 
     role_numbers: Tensor
-    knows_roles = True
     parameters_formula = "|E|d + n|R|d + 2df + f + 2fu + 2u + 1"
 
     def __init__(
         self,
-        n_entities: int,
-        n_relations: int,
-        arities: Sequence[int],
+        sizes: ModelSizes,
         settings: NaLPSettings,
         generator: torch.Generator | None = None,
-        roles: Sequence[Sequence[int]] | None = None,
     ) -> None:
-        super().__init__()
-        self.n_entities, self.n_relations, self.arities = n_entities, n_relations, tuple(arities)
+        super().__init__(sizes)
         d, f, u, scale = (
             settings.entity_dim,
             settings.filters,
@@ -79,11 +74,13 @@ class NaLP(ScoringModel):
         def normal(spread: float, *shape: int) -> nn.Parameter:
             return nn.Parameter(spread * torch.randn(*shape, generator=generator))
 
-        self.entity = embedding(n_entities, d, scale, generator, sparse=True)
-        numbers = torch.arange(n_relations * max(self.arities), device="cpu").view(n_relations, -1)
-        if roles is not None and settings.roles == "data":
+        self.entity = embedding(sizes.n_entities, d, scale, generator, sparse=True)
+        numbers = torch.arange(sizes.n_relations * max(self.arities), device="cpu").view(
+            sizes.n_relations, -1
+        )
+        if sizes.roles is not None and settings.roles == "data":
             numbers = torch.zeros_like(numbers)
-            for relation, found in enumerate(roles):
+            for relation, found in enumerate(sizes.roles):
                 numbers[relation, : len(found)] = torch.tensor(found, device="cpu")
         self.register_buffer("role_numbers", numbers, persistent=False)  # (|R|, n)
         self.role = embedding(int(numbers.max()) + 1, d, scale, generator)

@@ -13,7 +13,6 @@ RAE adds how likely a candidate :math:`c` and each given entity take part in one
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import sqrt
 from typing import Any, Literal
 
@@ -23,7 +22,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import logsigmoid, normalize, softplus
 
-from getd.models.base import ScoringModel, by_relation, check_arity
+from getd.models.base import ModelSizes, ScoringModel, by_relation, check_arity
 from getd.models.layers import embedding
 from getd.models.settings import ModelSettings
 from getd.models.transe import lengths
@@ -58,23 +57,20 @@ class MTransH(ScoringModel):
 
     def __init__(
         self,
-        n_entities: int,
-        n_relations: int,
-        arities: Sequence[int],
+        sizes: ModelSizes,
         settings: MTransHSettings,
         generator: torch.Generator | None = None,
     ) -> None:
-        super().__init__()
-        self.n_entities, self.n_relations, self.arities = n_entities, n_relations, tuple(arities)
+        super().__init__(sizes)
         d, scale = settings.entity_dim, settings.initial_scale
         self.p, self.squared = settings.p, settings.squared
-        self.entity = embedding(n_entities, d, scale, generator, sparse=True)
-        self.relation = embedding(n_relations, d, scale, generator)
+        self.entity = embedding(sizes.n_entities, d, scale, generator, sparse=True)
+        self.relation = embedding(sizes.n_relations, d, scale, generator)
         self.normal = embedding(
-            n_relations, d, scale, generator
+            sizes.n_relations, d, scale, generator
         )  # w, scaled to length 1 when it is looked up
         self.share = embedding(
-            n_relations, max(self.arities), 1.0, generator
+            sizes.n_relations, max(self.arities), 1.0, generator
         )  # a, of each position
 
     def score_candidates(
@@ -144,13 +140,11 @@ class RAE(MTransH):
 
     def __init__(
         self,
-        n_entities: int,
-        n_relations: int,
-        arities: Sequence[int],
+        sizes: ModelSizes,
         settings: RAESettings,
         generator: torch.Generator | None = None,
     ) -> None:
-        super().__init__(n_entities, n_relations, arities, settings, generator)
+        super().__init__(sizes, settings, generator)
         self.relatedness_weight, self.loss_weight = settings.relatedness, settings.relatedness_loss
         d, hidden = settings.entity_dim, settings.hidden
         scale = 1 / (

@@ -18,7 +18,7 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from getd.algebra.cp import cp_environments
-from getd.models.base import DotProductModel, check_arity
+from getd.models.base import DotProductModel, ModelSizes, check_arity
 from getd.models.layers import Norms, embedding, norms_by_arity
 from getd.models.settings import TensorModelSettings
 
@@ -38,14 +38,11 @@ class RAM(DotProductModel):
 
     def __init__(
         self,
-        n_entities: int,
-        n_relations: int,
-        arities: Sequence[int],
+        sizes: ModelSizes,
         settings: RAMSettings,
         generator: torch.Generator | None = None,
     ) -> None:
-        super().__init__()
-        self.n_entities, self.n_relations, self.arities = n_entities, n_relations, tuple(arities)
+        super().__init__(sizes)
         d, m, basis, scale = (
             settings.entity_dim,
             settings.multiplicity,
@@ -53,9 +50,9 @@ class RAM(DotProductModel):
             settings.initial_scale,
         )
         self.multiplicity = m
-        self.entity = embedding(n_entities, m * d, scale, generator, sparse=True)
+        self.entity = embedding(sizes.n_entities, m * d, scale, generator, sparse=True)
         self.relation = embedding(
-            n_relations, max(self.arities) * basis, 1.0, generator
+            sizes.n_relations, max(self.arities) * basis, 1.0, generator
         )  # roles start apart
         self.basis = nn.Parameter(scale * torch.randn(basis, d, generator=generator))
         patterns = {

@@ -11,16 +11,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from getd.models.base import DotProductModel
+from getd.models.base import DotProductModel, ModelSizes
 
 
 class Reciprocal(DotProductModel):
     """A model whose relations were multiplied, one for each position; the relation as a slot is that of the first."""
 
-    def __init__(self, inner: DotProductModel, n_relations: int) -> None:
-        super().__init__()
-        self.inner, self.n_relations = inner, n_relations
-        self.n_entities, self.arities = inner.n_entities, inner.arities
+    def __init__(self, sizes: ModelSizes, inner: DotProductModel) -> None:
+        super().__init__(sizes)
+        self.inner = inner
         self.relation_is_dot_product = inner.relation_is_dot_product  # type: ignore[misc]
 
     def query(self, relation: Tensor, entities: Tensor, position: int) -> Tensor:

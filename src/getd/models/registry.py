@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 
 from getd.config import build
 from getd.errors import ConfigError, nearest
-from getd.models.base import ScoringModel
+from getd.models.base import ModelSizes, ScoringModel
 from getd.models.complex import ComplEx, ComplExSettings
 from getd.models.conve import ConvE, ConvESettings
 from getd.models.distmult import DistMult, DistMultSettings
@@ -29,21 +29,45 @@ from getd.models.simple import SimplE, SimplESettings
 from getd.models.transe import TransE, TransESettings
 from getd.models.tucker import TuckER, TuckERSettings
 
-MODELS: dict[str, tuple[type[ScoringModel], type[ModelSettings]]] = {
-    "getd": (GETD, GETDSettings),
-    "n-cp": (NCP, NCPSettings),
-    "n-tucker": (NTuckER, NTuckERSettings),
-    "distmult": (DistMult, DistMultSettings),
-    "simple": (SimplE, SimplESettings),
-    "hype": (HypE, HypESettings),
-    "ram": (RAM, RAMSettings),
-    "m-transh": (MTransH, MTransHSettings),
-    "rae": (RAE, RAESettings),
-    "nalp": (NaLP, NaLPSettings),
-    "tucker": (TuckER, TuckERSettings),
-    "complex": (ComplEx, ComplExSettings),
-    "conve": (ConvE, ConvESettings),
-    "transe": (TransE, TransESettings),
+# 1vsall would not be cheap for distances.
+DISTANCES = {"regime": "sampled", "sampled_loss": "softmax", "negatives": 512}
+# Products of small numbers are slow to leave the start.
+PRODUCTS = {"learning_rate": 0.01}
+
+
+@dataclass(frozen=True)
+class ModelEntry:
+    """All that is known about a model by its name."""
+
+    model: type[ScoringModel]
+    settings: type[ModelSettings]
+    title: str  # as papers write it
+    training_defaults: Mapping[str, Any] = field(default_factory=dict)  # of ``[training]``
+    # Shown or refuted by tests, which docs/maths.md names; None: neither.
+    fully_expressive: bool | None = None
+
+
+MODELS: dict[str, ModelEntry] = {
+    "getd": ModelEntry(GETD, GETDSettings, "GETD", fully_expressive=True),
+    "n-cp": ModelEntry(NCP, NCPSettings, "n-CP", fully_expressive=True),
+    "n-tucker": ModelEntry(NTuckER, NTuckERSettings, "n-TuckER", fully_expressive=True),
+    "distmult": ModelEntry(DistMult, DistMultSettings, "DistMult", PRODUCTS, False),
+    "simple": ModelEntry(SimplE, SimplESettings, "SimplE", PRODUCTS, True),
+    "hype": ModelEntry(HypE, HypESettings, "HypE", PRODUCTS, True),
+    "ram": ModelEntry(RAM, RAMSettings, "RAM"),
+    "m-transh": ModelEntry(MTransH, MTransHSettings, "m-TransH", DISTANCES, False),
+    "rae": ModelEntry(RAE, RAESettings, "RAE", DISTANCES, False),
+    "nalp": ModelEntry(
+        NaLP,
+        NaLPSettings,
+        "NaLP",
+        {"regime": "sampled", "negatives": 64, "validation_sample": 300},
+        fully_expressive=True,
+    ),
+    "tucker": ModelEntry(TuckER, TuckERSettings, "TuckER"),
+    "complex": ModelEntry(ComplEx, ComplExSettings, "ComplEx", PRODUCTS),
+    "conve": ModelEntry(ConvE, ConvESettings, "ConvE"),
+    "transe": ModelEntry(TransE, TransESettings, "TransE", DISTANCES),
 }
 BASELINES: dict[str, type[ScoringModel]] = {
     "frequency": Frequency,
@@ -59,37 +83,29 @@ def model_settings(name: str, values: Mapping[str, Any]) -> ModelSettings:
         raise ConfigError(
             f"no model {name!r}{nearest(name, list(MODELS))} (there are {', '.join(MODELS)})"
         )
-    return build(MODELS[name][1], values, "model")
+    return build(MODELS[name].settings, values, "model")
 
 
 def make_model(
     name: str,
     settings: ModelSettings,
-    n_entities: int,
-    n_relations: int,
-    arities: Sequence[int],
+    sizes: ModelSizes,
     generator: torch.Generator | None = None,
-    roles: Sequence[Sequence[int]] | None = None,
 ) -> ScoringModel:
-    """A new model with random weights.
-
-    ``roles`` are the numbers of the roles of each relation's positions, where the data names roles.
-    """
-    make: Any = MODELS[name][0]
-    if roles is not None and make.knows_roles:
-        make = partial(make, roles=roles)
-    if MODELS[name][0].binary_only and set(arities) != {2}:
-        found = ", ".join(map(str, sorted(set(arities) - {2})))
-        others = ", ".join(other for other, (model, _) in MODELS.items() if not model.binary_only)
+    """A new model with random weights."""
+    if MODELS[name].model.binary_only and set(sizes.arities) != {2}:
+        found = ", ".join(map(str, sorted(set(sizes.arities) - {2})))
+        others = ", ".join(key for key, entry in MODELS.items() if not entry.model.binary_only)
         raise ConfigError(
             f"{name} is for facts of two entities, found arity {found}; for any arity: {others}"
         )
+
+    make: Any = MODELS[name].model
     if not getattr(settings, "reciprocal", False):
-        model: ScoringModel = make(n_entities, n_relations, arities, settings, generator)
+        model: ScoringModel = make(sizes, settings, generator)
         return model
-    return Reciprocal(
-        make(n_entities, n_relations * max(arities), arities, settings, generator), n_relations
-    )
+    multiplied = replace(sizes, n_relations=sizes.n_relations * max(sizes.arities))
+    return Reciprocal(sizes, make(multiplied, settings, generator))
 
 
 def count_parameters(
@@ -100,7 +116,8 @@ def count_parameters(
     for name in MODELS:
         try:
             with torch.device("meta"):
-                model = make_model(name, model_settings(name, {}), n_entities, n_relations, arities)
+                sizes = ModelSizes(n_entities, n_relations, arities)
+                model = make_model(name, model_settings(name, {}), sizes)
         except ConfigError:
             counts[name] = None
         else:
@@ -111,8 +128,8 @@ def count_parameters(
 def describe_models() -> list[dict[str, Any]]:
     """Name, arity, size, first sentence and settings of every model, the baselines among them."""
     learnt = [
-        _describe(name, model) | {"settings": settings().model_dump(mode="json")}
-        for name, (model, settings) in MODELS.items()
+        _describe(name, entry.model) | {"settings": entry.settings().model_dump(mode="json")}
+        for name, entry in MODELS.items()
     ]
     return learnt + [_describe(name, model) | {"settings": {}} for name, model in BASELINES.items()]
 

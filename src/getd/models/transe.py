@@ -6,7 +6,6 @@ r"""TransE: a relation is a translation from the first entity to the second.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 import torch
@@ -14,7 +13,7 @@ from pydantic import PositiveInt
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from getd.models.base import ScoringModel, check_arity
+from getd.models.base import ModelSizes, ScoringModel, check_arity
 from getd.models.layers import embedding
 from getd.models.settings import ModelSettings
 
@@ -37,18 +36,15 @@ class TransE(ScoringModel):
 
     def __init__(
         self,
-        n_entities: int,
-        n_relations: int,
-        arities: Sequence[int],
+        sizes: ModelSizes,
         settings: TransESettings,
         generator: torch.Generator | None = None,
     ) -> None:
-        super().__init__()
-        self.n_entities, self.n_relations, self.arities = n_entities, n_relations, tuple(arities)
+        super().__init__(sizes)
         d, scale = settings.entity_dim, settings.initial_scale
         self.p, self.unit_entities = settings.p, settings.unit_entities
-        self.entity = embedding(n_entities, d, scale, generator, sparse=True)
-        self.relation = embedding(n_relations, d, scale, generator)
+        self.entity = embedding(sizes.n_entities, d, scale, generator, sparse=True)
+        self.relation = embedding(sizes.n_relations, d, scale, generator)
 
     def score_candidates(
         self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None

@@ -17,7 +17,7 @@ from getd.config import build
 from getd.errors import ConfigError, GetdError, RunError
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.memory.memory import MemoryWeights, WithMemory
-from getd.models.base import ScoringModel
+from getd.models.base import ModelSizes, ScoringModel
 from getd.models.registry import make_model, model_settings
 from getd.runs.fingerprint import text_fingerprint, weights_fingerprint
 from getd.runs.folder import RunFolder
@@ -35,7 +35,7 @@ def build_model(
     name = values["name"]
     settings = model_settings(name, {key: value for key, value in values.items() if key != "name"})
     counts = counted["n_entities"], counted["n_relations"], counted["arities"]
-    return make_model(name, settings, *counts, generator, counted.get("roles"))
+    return make_model(name, settings, ModelSizes(*counts, counted.get("roles")), generator)
 
 
 def read_model(folder: RunFolder, kb: KnowledgeBase) -> ScoringModel:

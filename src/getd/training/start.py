@@ -25,7 +25,7 @@ from getd.facts.knowledge_base import KnowledgeBase
 from getd.io.atomic import atomic_path
 from getd.io.environment import environment
 from getd.models.base import ScoringModel
-from getd.models.registry import model_settings
+from getd.models.registry import MODELS, model_settings
 from getd.models.settings import TensorModelSettings
 from getd.prediction.run import Run, open_bare_run
 from getd.runs.fingerprint import facts_fingerprint
@@ -36,7 +36,6 @@ from getd.runs.sizes import sizes
 from getd.runs.stored import bounded, build_model, check_shapes, checked_sizes
 from getd.training.callbacks import Callbacks, Epoch, Interrupted
 from getd.training.checkpoint import read_head
-from getd.training.defaults import DEFAULTS
 from getd.training.health import training_notices
 from getd.training.loop import Trainer
 from getd.training.regimes import REGIMES
@@ -108,7 +107,7 @@ def full_config(
     settings = model_settings(name, values)
     chosen = build(
         TrainSettings,
-        {**DEFAULTS.get(name, {}), **section_of(config, "training"), **training},
+        {**MODELS[name].training_defaults, **section_of(config, "training"), **training},
         "training",
     )
     if isinstance(settings, TensorModelSettings) and settings.norms_by_position is None:
