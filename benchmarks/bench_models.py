@@ -40,12 +40,11 @@ from getd.errors import GetdError
 from getd.evaluation.evaluate import validation_mrr
 from getd.facts.facts import sample_facts
 from getd.models.base import ModelSizes
-from getd.models.registry import MODELS, make_model, model_settings
+from getd.models.registry import MODELS, make_model
+from getd.runs.config import Config
 from getd.training.loop import Trainer
 from getd.training.regimes import REGIMES
 from getd.training.regimes.base import shuffled_batches
-from getd.training.settings import TrainSettings
-from getd.training.start import full_config
 
 CHILD = """
 import sys
@@ -111,12 +110,11 @@ def every_model(
 def one_model(data: str, name: str, steps: int, asked: int) -> dict[str, float]:
     """How fast one model learns and ranks, and how many numbers it learns."""
     kb = load(data)
-    config = full_config({}, name, {})
-    settings = TrainSettings.model_validate(config["training"])
-    values = {key: value for key, value in config["model"].items() if key != "name"}
+    config = Config.parse({}, name)
+    settings = config.training
     model = make_model(
         name,
-        model_settings(name, values),
+        config.model,
         ModelSizes(kb.n_entities, kb.n_relations, kb.arities),
         torch.Generator().manual_seed(0),
     )

@@ -23,8 +23,9 @@ from getd.facts.relation import Relation, default_roles
 from getd.facts.vocabulary import Vocabulary
 from getd.prediction.answer import Answer
 from getd.prediction.question import parse_question
-from getd.prediction.run import Run
+from getd.run import Run
 from getd.runs.folder import RunFolder
+from getd.runs.opened import OpenedRun
 
 ENTITIES, QUESTIONS, TOP, POSITION = (10_000, 100_000, 1_000_000), 100, 10, 1
 KINDS = ("predict, 1 question", "bare, 1 question", "predict, 100 questions", "bare, 100 questions")
@@ -106,7 +107,7 @@ def _run(shape: Shape, questions: int) -> tuple[Run, Facts]:
         splits=MappingProxyType({"train": {shape.arity: facts}}),
         duplicates=MappingProxyType({}),
     )
-    run = Run(RunFolder(Path("nowhere")), kb, make_model(shape).eval())
+    run = Run(OpenedRun(RunFolder(Path("nowhere")), kb, make_model(shape).eval()))
     assert run.known.slots  # the indices are made before the first question, not with it
     assert run.roles
     return run, facts

@@ -24,19 +24,20 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.harness import ROOT, Figure, Plot, Result, Series, Skipped, best
+from getd.api import open_run
 from getd.calibration.calibrate import Calibration, Confidence
 from getd.datasets.load import load
 from getd.errors import DataNotFound
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.prediction.question import Question, parse_question
-from getd.prediction.run import Run, open_run
+from getd.run import Run
 from getd.training.start import train
 
 TOGETHER, CLIENTS, SECONDS, TOP, FUZZED = 32, 32, 5.0, 10, 2000
 
 _SERVE = """
 import sys, uvicorn
-from getd.prediction.run import open_run
+from getd.api import open_run
 from getd.serving.app import create_app
 from getd.serving.middleware import ServeSettings
 app = create_app(open_run(sys.argv[1]), ServeSettings(batching=sys.argv[3] == "on"))

@@ -19,11 +19,11 @@ from getd.facts.facts import Facts
 from getd.facts.known_answers import KnownAnswers
 from getd.models.base import ModelSizes, ScoringModel
 from getd.models.getd import GETD, GETDSettings
+from getd.runs.config import TrainSettings
 from getd.training.loop import Trainer
 from getd.training.losses.softmax import tile_shape
 from getd.training.regimes import REGIMES
 from getd.training.regimes.base import Batch
-from getd.training.settings import TrainSettings
 
 CPU = torch.device("cpu")
 Product = tuple[Tensor, Tensor, Tensor]  # two factors and where their product goes

@@ -89,10 +89,9 @@ def one_epoch(data: str, model: str) -> dict[str, Any]:
 
 def run_regime(model: str) -> str:
     """The regime that a model begins with."""
-    from getd.training.start import full_config
+    from getd.runs.config import Config
 
-    regime: str = full_config({}, model, {})["training"]["regime"]
-    return regime
+    return Config.parse({}, model).training.regime
 
 
 def read() -> dict[str, Any]:

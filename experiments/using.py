@@ -21,6 +21,7 @@ import polars as pl
 import torch
 
 import getd
+from getd.api import open_run
 from getd.calibration.calibrate import Calibration, area_under_curve, corrupt, reliability
 from getd.evaluation.evaluate import baseline_models
 from getd.evaluation.ranks import rank_facts
@@ -32,9 +33,8 @@ from getd.io.atomic import atomic_path
 from getd.io.environment import environment, machine_facts
 from getd.models.base import ScoringModel
 from getd.prediction.complete import CompletionRequest, complete
-from getd.prediction.run import Run, open_run
+from getd.run import Run
 from getd.runs.folder import RunFolder
-from getd.training.new_entities import extend
 from getd.workflows.demo import DEMO_CONFIG
 
 Fact = tuple[str, ...]
@@ -81,7 +81,8 @@ def calibration(data: str) -> Callable[[Path], dict[str, Any]]:
             with run.model.scoring():
                 false = corrupt(run.model, facts, known, generator, temperature)
             chances = [
-                np.array(run.answerer.confidence(some), dtype=float) for some in (facts, false)
+                np.array(run.predictor.answerer.confidence(some), dtype=float)
+                for some in (facts, false)
             ]
             area[kind] = area_under_curve(*chances)
         return {
@@ -143,7 +144,7 @@ def reasons(runs: Path) -> dict[str, Any]:
         ranks = rank_facts(run.model, facts, run.known).rank
         for row, position in np.argwhere(ranks == 1).tolist():
             fact = facts.take(slice(row, row + 1))
-            (why,) = run.why_fact(fact, [position])
+            (why,) = run.predictor.explain_fact(fact, [position])
             found.append(any(follows(kb.decode(fact)[0], reason.fact) for reason in why.facts))
             assert arity == fact.arity
     return {
@@ -216,21 +217,21 @@ def new_entities_drawn(runs: Path, seed: int) -> dict[str, Any]:
         (Path(folder) / "new.txt").write_text(
             "".join("\t".join(fact) + "\n" for fact in given), encoding="utf-8"
         )
-        after = extend(before, Path(folder) / "new.txt", Path(folder) / "run")
+        after = before.extend(Path(folder) / "new.txt", Path(folder) / "run")
         retrained = trained(
             runs / f"retrained-{seed}",
             KnowledgeBase.from_facts({**splits, "train": [*splits["train"], *given]}),
             "best/getd-jf17k-4",
             memory=True,
         )
-        models = {"extend": after.bare_model, "extend, with memory": after.model}
+        models = {"extend": after.model.bare, "extend, with memory": after.model}
         found = {name: mrr(model, after.kb, asked, held) for name, model in models.items()}
         found |= {
             name: mrr(model, after.kb, asked, held)
             for name, model in baseline_models(after.kb).items()
         }
         models = {
-            "trained again": retrained.bare_model,
+            "trained again": retrained.model.bare,
             "trained again, with memory": retrained.model,
         }
         found |= {name: mrr(model, retrained.kb, asked, held) for name, model in models.items()}
@@ -267,7 +268,7 @@ def missing_facts(runs: Path) -> dict[str, Any]:
     with TemporaryDirectory() as folder:
         for number in range(kb.n_relations):
             out = Path(folder) / f"{number}.parquet"
-            complete(run.answerer, CompletionRequest("demo", number, TOP, 0.0), out)
+            complete(run.predictor.answerer, CompletionRequest("demo", number, TOP, 0.0), out)
             names = pl.read_parquet(out).rows()
             tables += [(row[-2], tuple(row[:-2]) in held) for row in names]
     best = sorted(tables, key=lambda item: -item[0])[:TOP]

@@ -24,8 +24,8 @@ from getd.experiments.rows import ROWS, Point, all_rows, find_row, points
 from getd.experiments.tables import published
 from getd.io.environment import commit_of
 from getd.models.base import ModelSizes
-from getd.models.registry import make_model, model_settings
-from getd.training.start import full_config
+from getd.models.registry import make_model
+from getd.runs.config import Config
 
 VERSION = version("getd")
 EXPERIMENTS = Path(__file__).parent.parent / "experiments"
@@ -143,12 +143,11 @@ def test_every_row_builds_its_model_on_a_known_data_set(name: str) -> None:
     assert row.tables["data"] in {*DATASETS, *SYNTHETIC}
     arity = int(row.tables["data"][-1]) if row.tables["data"][-2:-1] == "-" else 2
     for point in points(row, [0]):
-        tables = full_config(point.config, None, {})
-        values = {key: value for key, value in tables["model"].items() if key != "name"}
+        config = Config.parse(point.config)
         with torch.device("meta"):
             make_model(
-                tables["model"]["name"],
-                model_settings(tables["model"]["name"], values),
+                config.model_name,
+                config.model,
                 ModelSizes(20, 3, [arity]),
             )
 
@@ -162,10 +161,9 @@ def test_committed_results_are_those_of_their_rows() -> None:
         assert name in known
         assert result_path(EXPERIMENTS, known[name]).exists()
         if row.kind in ("training", "figure"):
-            wanted = full_config(known[name].config, None, {"seed": result["seed"]})
-            kept = full_config(
-                result["config"], None, {}
-            )  # settings that came later stand at what was done before
+            wanted = Config.parse(known[name].config, seed=result["seed"]).tables()
+            # Settings that came later have the value of what was done before.
+            kept = Config.parse(result["config"]).tables()
             for section in ("model", "training"):
                 assert kept[section] == wanted[section], f"{name} [{section}]"
 

@@ -13,7 +13,7 @@ import getd
 
 LAYERS = [
     {"visible", "arrays", "choices"},
-    {"errors"},
+    {"errors", "choices", "arrays"},
     {"io"},
     {"config"},
     {"algebra", "facts"},
@@ -29,7 +29,8 @@ LAYERS = [
     {"tuning"},
     {"workflows"},
     {"experiments", "serving"},
-    {"run", "api"},
+    {"run"},
+    {"api"},
     {"__init__"},
     {"cli"},
     {"__main__"},

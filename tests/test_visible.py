@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from getd.errors import MAX_TYPED, MAX_COMPARED, ConfigError, FactFileError, UnknownName, nearest
+from getd.errors import MAX_COMPARED, MAX_TYPED, ConfigError, FactFileError, UnknownName, nearest
 from getd.visible import MAX_LINE, message_line, shorten, visible, visible_json
 
 TURNING = "\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # the direction of writing

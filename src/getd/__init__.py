@@ -12,35 +12,73 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from getd.api import Tuned, open_run, train, tune
     from getd.datasets.convert import convert
     from getd.datasets.load import load
     from getd.errors import GetdError
+    from getd.evaluation.evaluate import Evaluation, evaluate
     from getd.facts.knowledge_base import KnowledgeBase
-    from getd.prediction.run import open_run
+    from getd.models.base import DotProductModel, ScoringModel
+    from getd.prediction.answer import Answer
+    from getd.prediction.explain import Explanation
+    from getd.prediction.question import Question
+    from getd.prediction.rate import Rating
     from getd.profile.describe import describe
-    from getd.training.start import train
+    from getd.run import Run
+    from getd.runs.config import Config
+    from getd.training.callbacks import Callbacks
 
 __version__ = "0.1.0"
 
 _PUBLIC = {
+    "Answer": "getd.prediction.answer",
+    "Callbacks": "getd.training.callbacks",
+    "Config": "getd.runs.config",
+    "DotProductModel": "getd.models.base",
+    "Evaluation": "getd.evaluation.evaluate",
+    "Explanation": "getd.prediction.explain",
     "GetdError": "getd.errors",
     "KnowledgeBase": "getd.facts.knowledge_base",
+    "Question": "getd.prediction.question",
+    "Rating": "getd.prediction.rate",
+    "Run": "getd.run",
+    "ScoringModel": "getd.models.base",
+    "Tuned": "getd.api",
     "convert": "getd.datasets.convert",
     "describe": "getd.profile.describe",
+    "evaluate": "getd.evaluation.evaluate",
     "load": "getd.datasets.load",
-    "open_run": "getd.prediction.run",
-    "train": "getd.training.start",
+    "open_run": "getd.api",
+    "train": "getd.api",
+    "tune": "getd.api",
 }
 __all__ = [
+    "Answer",
+    "Callbacks",
+    "Config",
+    "DotProductModel",
+    "Evaluation",
+    "Explanation",
     "GetdError",
     "KnowledgeBase",
+    "Question",
+    "Rating",
+    "Run",
+    "ScoringModel",
+    "Tuned",
     "__version__",
     "convert",
     "describe",
+    "evaluate",
     "load",
     "open_run",
     "train",
+    "tune",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 def __getattr__(name: str) -> Any:

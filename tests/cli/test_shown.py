@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from getd.api import open_run
 from getd.cli.app import main
 from getd.cli.commands.predict import _show_reasons
 from getd.cli.output import cell
 from getd.datasets.catalogue import DATASETS
 from getd.prediction.answer import Answer
-from getd.prediction.explain import Reason, Why
-from getd.prediction.run import open_run
+from getd.prediction.explain import Explanation, Reason
 from tests.conftest import Result
 
 Getd = Callable[..., Result]
@@ -83,7 +83,7 @@ def test_reasons_are_shown_a_line_each_however_long_and_a_blank_line_after(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     long = "a name that is longer than any line " * 6 + "is wide"
-    why = Why((Reason(("r", long, "b"), 0.5), Reason(("s", "c"), 0.25)), (long, "d"))
+    why = Explanation((Reason(("r", long, "b"), 0.5), Reason(("s", "c"), 0.25)), (long, "d"))
     _show_reasons(Answer((long,), 1.0, 0.5, None, False), [why])
     assert capsys.readouterr().out == (
         f"{long}, because\n   50.0%  r({long}, b)\n   25.0%  s(c)\n  most alike: {long}, d\n\n"

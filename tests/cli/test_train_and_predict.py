@@ -12,8 +12,8 @@ import pytest
 from getd.cli.app import main
 from getd.config import read_toml
 from getd.models.registry import MODELS
+from getd.runs.config import Config
 from getd.runs.folder import RunFolder
-from getd.training.start import full_config
 from tests.conftest import Result
 
 Getd = Callable[..., Result]
@@ -235,9 +235,7 @@ def test_a_model_for_two_entities_names_those_for_more(getd: Getd, tmp_path: Pat
 @pytest.mark.parametrize("path", ROWS, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_every_row_is_a_config_that_can_be_trained(path: Path) -> None:
     tables = read_toml(path)
-    assert path.stem.startswith(
-        f"{full_config(tables, None, {})['model']['name']}-{tables['data'].lower()}"
-    )
+    assert path.stem.startswith(f"{Config.parse(tables).model_name}-{tables['data'].lower()}")
     assert (
         f"getd train --config src/getd/experiments/rows/{path.parent.name}/{path.name}"
         in path.read_text()

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import getd
+from getd.api import open_run
 from getd.calibration.calibrate import calibrate
 from getd.errors import RunError
 from getd.evaluation.evaluate import evaluate, evaluate_baselines
@@ -24,7 +25,6 @@ from getd.memory.memory import Memory, MemoryWeights, SourceWeights, WithMemory
 from getd.models.base import ModelSizes, ScoringModel
 from getd.models.ensemble import Ensemble
 from getd.models.registry import make_model, model_settings
-from getd.prediction.run import open_run
 from getd.tuning.tune import tune
 
 TRAINING = {"epochs": 3, "patience": 0, "learning_rate": 0.05, "threads": 1}

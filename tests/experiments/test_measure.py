@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from getd.api import open_run
 from getd.datasets.load import load
 from getd.evaluation.evaluate import evaluate
 from getd.experiments import rows as rows_module
@@ -19,7 +20,7 @@ from getd.memory.fit import fit_weights
 from getd.memory.memory import Memory, WithMemory
 from getd.models.base import ScoringModel
 from getd.models.ensemble import Ensemble
-from getd.prediction.run import Run, open_run
+from getd.run import Run
 from getd.training.callbacks import Callbacks
 
 ROW = """
@@ -126,7 +127,7 @@ def test_memory_counts_train_and_its_weights_are_fitted_with_what_it_counts(
     place: Place, kb: KnowledgeBase
 ) -> None:
     found = measured(place, "best/getd-tiny+memory")
-    model = run_of(place, "best/getd-tiny").bare_model
+    model = run_of(place, "best/getd-tiny").model.bare
     memory = Memory.from_facts(kb.split("train"), kb.n_entities)
     weights = fit_weights(model, memory, kb)
     assert found["memory"] == {name: values.model_dump() for name, values in weights.items()}
@@ -136,7 +137,7 @@ def test_memory_counts_train_and_its_weights_are_fitted_with_what_it_counts(
 
 def test_an_ensemble_is_the_mean_of_three_seeds(place: Place, kb: KnowledgeBase) -> None:
     found = measured(place, "best/getd-tiny+ensemble")
-    members = [run_of(place, "best/getd-tiny", seed).bare_model for seed in (0, 1, 2)]
+    members = [run_of(place, "best/getd-tiny", seed).model.bare for seed in (0, 1, 2)]
     assert found["metrics"]["mrr"] == mrr(Ensemble(members), kb)
     assert found["metrics"]["mrr"] not in [mrr(member, kb) for member in members]
 
@@ -156,7 +157,7 @@ def test_with_valid_it_is_trained_on_train_and_valid_for_as_many_epochs_as_were_
     )
     assert decoded(run.kb, "train") == facts_of("train", "valid")
     assert list(run.kb.splits) == ["train", "test"]
-    assert found["metrics"]["mrr"] == mrr(run.bare_model, valid_in_train(kb))
+    assert found["metrics"]["mrr"] == mrr(run.model.bare, valid_in_train(kb))
     assert found["protocol"]["trained_on"] == ["train", "valid"]
 
 
@@ -165,11 +166,11 @@ def test_all_together_the_weights_are_those_of_the_models_that_have_not_seen_val
 ) -> None:
     found = measured(place, "best/getd-tiny+memory+ensemble+valid")
     seeds = (0, 1, 2)
-    blind = Ensemble([run_of(place, "best/getd-tiny", seed).bare_model for seed in seeds])
+    blind = Ensemble([run_of(place, "best/getd-tiny", seed).model.bare for seed in seeds])
     weights = fit_weights(blind, Memory.from_facts(kb.split("train"), kb.n_entities), kb)
     assert found["memory"] == {name: values.model_dump() for name, values in weights.items()}
 
     both = join(kb.split("train"), kb.split("valid"))
-    models = Ensemble([run_of(place, "best/getd-tiny+valid", seed).bare_model for seed in seeds])
+    models = Ensemble([run_of(place, "best/getd-tiny+valid", seed).model.bare for seed in seeds])
     model = WithMemory(models, Memory.from_facts(both, kb.n_entities), weights)
     assert found["metrics"]["mrr"] == mrr(model, valid_in_train(kb))

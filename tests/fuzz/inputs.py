@@ -24,7 +24,7 @@ from getd.cli.commands.score import score
 from getd.cli.options import Reading
 from getd.config import override, read_toml
 from getd.errors import GetdError
-from getd.training.start import full_config
+from getd.runs.config import Config
 from getd.tuning.space import read_space
 from tests.fuzz.case import Case, Outcome
 from tests.fuzz.command import TimeLimit, run_command, run_getd
@@ -265,7 +265,7 @@ def _settings(random: Random, _: Path) -> tuple[Files, Callable[[Path], Outcome]
         )
     )
     tables[section] = odd_value(random) if random.random() < 0.3 else {key: odd_value(random)}
-    return {}, lambda _: _called(lambda: full_config(override(tables, []), None, {}))
+    return {}, lambda _: _called(lambda: Config.parse(override(tables, [])))
 
 
 def _facts(random: Random, _: Path) -> tuple[Files, Callable[[Path], Outcome]]:

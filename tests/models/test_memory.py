@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import getd
+from getd.api import open_run
 from getd.errors import FactError, RunError
 from getd.evaluation.evaluate import evaluate
 from getd.facts.facts import Facts
@@ -21,7 +22,6 @@ from getd.memory.fit import fit_weights
 from getd.memory.memory import FLOOR, LEAST, Memory, MemoryWeights, SourceWeights, WithMemory
 from getd.models.base import ModelSizes
 from getd.models.registry import make_model, model_settings
-from getd.prediction.run import open_run
 
 N_ENTITIES, N_RELATIONS = 9, 3
 SCALE = 1.4

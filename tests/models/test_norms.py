@@ -11,7 +11,7 @@ from getd.errors import ConfigError
 from getd.models.base import ModelSizes, ScoringModel
 from getd.models.norms import BatchNorm, batch_norms, make_norm, taking_statistics
 from getd.models.registry import make_model, model_settings
-from getd.training.start import full_config
+from getd.runs.config import Config
 
 N_ENTITIES = 9
 
@@ -113,10 +113,10 @@ def test_where_a_batch_opens_one_position_each_has_a_batch_norm_of_its_own(
     regime: str, norm: str, by_position: bool
 ) -> None:
     config = {"model": {"name": "getd", "norm": norm}, "training": {"regime": regime}}
-    assert full_config(config, None, {})["model"]["norms_by_position"] is by_position
+    assert Config.parse(config).tables()["model"]["norms_by_position"] is by_position
     for given in (True, False):
         named = {**config, "model": {**config["model"], "norms_by_position": given}}
-        assert full_config(named, None, {})["model"]["norms_by_position"] is given
+        assert Config.parse(named).tables()["model"]["norms_by_position"] is given
 
 
 def test_norms_by_position_are_one_for_each_position() -> None:

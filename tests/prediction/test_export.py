@@ -13,8 +13,8 @@ import torch
 import getd
 from getd.errors import RunError
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.prediction.export import export, vectors
-from getd.prediction.run import Run
+from getd.prediction.export import vectors
+from getd.run import Run
 
 FACTS = [("r", f"e{i}", f"e{(i + 1) % 9}", f"e{(i * i) % 9}") for i in range(9)]
 FACTS += [("s", f"e{i}", f"e{(2 * i) % 9}") for i in range(9)]
@@ -28,13 +28,13 @@ def train(tmp_path: Path, model: str = "getd", facts: object = None, **settings:
 
 def test_vectors_come_with_their_names(tmp_path: Path) -> None:
     run = train(tmp_path)
-    names = [path.name for path in export(run, tmp_path / "tables", "parquet")]
+    names = [path.name for path in run.export(tmp_path / "tables", "parquet")]
     assert names == ["entity.parquet", "relation.parquet"]
     table = pl.read_parquet(tmp_path / "tables" / "entity.parquet")
     assert table["name"].to_list() == list(run.kb.entities)
-    wanted = run.bare_model.state_dict()["entity.weight"].numpy()
+    wanted = run.model.bare.state_dict()["entity.weight"].numpy()
     assert np.array_equal(table["vector"].to_numpy(), wanted)
-    export(run, tmp_path / "arrays", "npz")
+    run.export(tmp_path / "arrays", "npz")
     with np.load(tmp_path / "arrays" / "relation.npz", allow_pickle=False) as found:
         assert found["names"].tolist() == list(run.kb.relations)
 
@@ -63,9 +63,9 @@ def test_every_table_is_there(
 def test_what_is_no_export_is_not_replaced(tmp_path: Path) -> None:
     run = train(tmp_path)
     with pytest.raises(RunError, match="is no export"):
-        export(run, tmp_path / "run", "npz", overwrite=True)
-    export(run, tmp_path / "tables", "npz")
-    export(run, tmp_path / "tables", "parquet", overwrite=True)
+        run.export(tmp_path / "run", "npz", overwrite=True)
+    run.export(tmp_path / "tables", "npz")
+    run.export(tmp_path / "tables", "parquet", overwrite=True)
     assert sorted(path.suffix for path in (tmp_path / "tables").iterdir()) == [
         ".json",
         ".parquet",
@@ -73,7 +73,7 @@ def test_what_is_no_export_is_not_replaced(tmp_path: Path) -> None:
     ]
     (tmp_path / "tables" / "mine.parquet").touch()
     with pytest.raises(RunError, match="is no export"):
-        export(run, tmp_path / "tables", "npz", overwrite=True)
+        run.export(tmp_path / "tables", "npz", overwrite=True)
     assert (tmp_path / "tables" / "mine.parquet").exists()
     assert (tmp_path / "run" / "weights.safetensors").exists()
 
@@ -86,7 +86,7 @@ def test_graphs_score_as_the_model_does(model: str, tmp_path: Path) -> None:
     onnxruntime = pytest.importorskip("onnxruntime", reason="getd[onnx] is not installed")
     pytest.importorskip("onnxscript", reason="getd[onnx] is not installed")
     run = train(tmp_path, model)
-    export(run, tmp_path / "graphs", "onnx")
+    run.export(tmp_path / "graphs", "onnx")
     assert json.loads((tmp_path / "graphs" / "names.json").read_text())["relations"] == ["r", "s"]
     for arity, facts in run.kb.split("train").items():
         given = {"relation": facts.relation, "entities": facts.entities}
@@ -105,5 +105,5 @@ def test_graphs_score_as_the_model_does(model: str, tmp_path: Path) -> None:
 def test_what_is_no_graph_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("onnxscript", reason="getd[onnx] is not installed")
     with pytest.raises(RunError, match="nalp cannot be exported to ONNX"):
-        export(train(tmp_path, "nalp"), tmp_path / "graphs", "onnx")
+        train(tmp_path, "nalp").export(tmp_path / "graphs", "onnx")
     assert not (tmp_path / "graphs").exists()

@@ -9,12 +9,13 @@ import pytest
 import torch
 
 import getd
+from getd.api import open_run
 from getd.errors import FactError, FactFileError, RunError
 from getd.evaluation.ranks import rank_facts, rank_relations
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.prediction.question import parse_question
 from getd.prediction.questions import read_questions
-from getd.prediction.run import Run, open_run
+from getd.run import Run
 from getd.runs.folder import RunFolder
 
 
@@ -30,7 +31,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def test_what_predict_ranks_is_what_evaluate_ranks(run: Run) -> None:
     for arity, facts in run.kb.split("test").items():
         some = facts.take(slice(0, 12))
-        ranks = rank_facts(run.model, some, run.known).rank
+        ranks = rank_facts(run.model, some, run.predictor.known).rank
         for row, fact in enumerate(run.kb.decode(some)):
             for position in range(arity):
                 relation, *entities = fact
@@ -47,7 +48,7 @@ def test_what_predict_ranks_is_what_evaluate_ranks(run: Run) -> None:
 
 def test_relations_are_ranked_as_evaluate_ranks_them(run: Run) -> None:
     facts = run.kb.split("test")[4].take(slice(0, 10))
-    known = run.known
+    known = run.predictor.known
     ranks = rank_relations(run.model, facts, known).rank[:, 0]
     for fact, rank in zip(run.kb.decode(facts), ranks, strict=True):
         answers = run.predict("?", list(fact[1:]), top=20, include_known=True)

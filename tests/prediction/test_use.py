@@ -13,6 +13,7 @@ import pytest
 
 import getd
 from experiments.using import demo_rules
+from getd.api import open_run
 from getd.calibration.calibrate import Calibration, Confidence
 from getd.errors import FactError, RunError
 from getd.evaluation.ranks import rank_facts
@@ -20,17 +21,19 @@ from getd.facts.facts import Facts, join
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.prediction.beam import answer_jointly
 from getd.prediction.complete import CompletionRequest, complete
+from getd.prediction.predictor import Predictor
 from getd.prediction.question import parse_question
 from getd.prediction.questions import read_facts
 from getd.prediction.rate import Rating
-from getd.prediction.run import Run, open_run
+from getd.run import Run
 from getd.runs.folder import RunFolder
+from getd.runs.opened import OpenedRun
 from getd.workflows.demo import train_demo
 
 
 @pytest.fixture(scope="session")
 def demo_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return train_demo(tmp_path_factory.mktemp("use") / "demo")
+    return Run(train_demo(tmp_path_factory.mktemp("use") / "demo"))
 
 
 @pytest.fixture(scope="module")
@@ -52,10 +55,12 @@ def test_several_holes_equal_exhaustive_search(
 ) -> None:
     curve = Confidence(slope=1.5, fit_slope=0.5, intercept=3.0)
     small = Run(
-        small.folder,
-        small.kb,
-        small.model,
-        Calibration(temperature={"3": 0.8}, confidence={"3": curve}),
+        OpenedRun(
+            small.folder,
+            small.kb,
+            small.model,
+            Calibration(temperature={"3": 0.8}, confidence={"3": curve}),
+        )
     )
     question = parse_question(small.kb, "s", asked)
     every = []
@@ -69,10 +74,10 @@ def test_several_holes_equal_exhaustive_search(
         for filled, rating in zip(every, _rate(small, "s", every), strict=True)
     }
     best = sorted((r.confidence or 0 for r in facts.values() if not r.known), reverse=True)[:5]
-    answers = answer_jointly(small.answerer, question, top=5, all_below=all_below)
+    answers = answer_jointly(small.predictor.answerer, question, top=5, all_below=all_below)
     assert [answer.confidence for answer in answers] == pytest.approx(best, abs=1e-6)
     assert len({answer.confidence for answer in answers}) > 1
-    plain = Run(small.folder, small.kb, small.model).answerer  # not calibrated
+    plain = Predictor(OpenedRun(small.folder, small.kb, small.model)).answerer  # not calibrated
     scores = [
         answer.score for answer in answer_jointly(plain, question, top=5, all_below=all_below)
     ]
@@ -85,9 +90,9 @@ def test_known_facts_are_no_answers_of_several_holes_unless_asked_for(small: Run
     known = {fact[1:3] for fact in _every_fact(small.kb) if fact[0] == "s" and fact[3] == "e4"}
     assert known
     for all_below in (0, 100):
-        answers = answer_jointly(small.answerer, question, 81, all_below=all_below)
+        answers = answer_jointly(small.predictor.answerer, question, 81, all_below=all_below)
         assert not known & {answer.names for answer in answers}
-    both = answer_jointly(small.answerer, question, 81, include_known=True, all_below=100)
+    both = answer_jointly(small.predictor.answerer, question, 81, include_known=True, all_below=100)
     assert {answer.names for answer in both if answer.known} == known
     assert len(both) == 81 == len(answers) + len(known)
 
@@ -105,7 +110,7 @@ def test_a_fact_is_no_reason_for_itself(small: Run) -> None:
     (facts,) = small.kb.split("train").values()
     for row in range(4):
         fact = facts.take(slice(row, row + 1))
-        for why in small.why_fact(fact, range(3), top=100):
+        for why in small.predictor.explain_fact(fact, range(3), top=100):
             assert why.facts
             assert small.kb.decode(fact)[0] not in {reason.fact for reason in why.facts}
 
@@ -114,7 +119,9 @@ def test_a_fact_is_no_reason_for_itself(small: Run) -> None:
 def test_probabilities_are_a_softmax_of_scores_over_the_temperature(
     small: Run, temperature: float
 ) -> None:
-    run = Run(small.folder, small.kb, small.model, Calibration(temperature={"3": temperature}))
+    run = Run(
+        OpenedRun(small.folder, small.kb, small.model, Calibration(temperature={"3": temperature}))
+    )
     for include_known in (False, True):
         answers = run.predict("s", ["e1", "?", "e4"], top=9, include_known=include_known)
         weights = [np.exp(answer.score / temperature) for answer in answers]
@@ -129,10 +136,12 @@ def test_the_confidence_of_an_answer_is_that_of_the_fact_it_makes(
 ) -> None:
     curve = Confidence(slope=1.5, fit_slope=0.5, intercept=3.0)
     run = Run(
-        small.folder,
-        small.kb,
-        small.model,
-        Calibration(temperature={"3": 0.8}, confidence={"3": curve}),
+        OpenedRun(
+            small.folder,
+            small.kb,
+            small.model,
+            Calibration(temperature={"3": 0.8}, confidence={"3": curve}),
+        )
     )
     answers = run.predict("s", ["e1", "?", "e4"], top=9, include_known=include_known)
     rated = _rate(run, "s", [["e1", answer.name, "e4"] for answer in answers])
@@ -156,9 +165,9 @@ def test_a_run_that_was_changed_has_another_fingerprint(
     small: Run, name: str, tmp_path: Path
 ) -> None:
     shutil.copytree(small.path, tmp_path / "copy")
-    copy = Run(RunFolder(tmp_path / "copy"), small.kb, small.model)
+    copy = OpenedRun(RunFolder(tmp_path / "copy"), small.kb, small.model)
     before = copy.fingerprint()
-    assert before == small.fingerprint()
+    assert before == small.opened.fingerprint()
     path = tmp_path / "copy" / name
     path.write_bytes((path.read_bytes() if path.exists() else b"") + b" ")
     assert copy.fingerprint() != before
@@ -173,7 +182,7 @@ def test_more_holes_find_no_less(demo_run: Run) -> None:
 
 def _rate(run: Run, relation: str, facts: list[list[str]]) -> list[Rating]:
     ids = np.array([run.kb.entities.ids(fact) for fact in facts])
-    return run.score(Facts(np.full(len(facts), run.kb.relations.id(relation)), ids))
+    return run.predictor.rate(Facts(np.full(len(facts), run.kb.relations.id(relation)), ids))
 
 
 def test_the_demo_s_reasons_are_facts_of_its_rules(demo_run: Run) -> None:
@@ -181,10 +190,10 @@ def test_the_demo_s_reasons_are_facts_of_its_rules(demo_run: Run) -> None:
     follows = demo_rules(kb)
     for facts in kb.split("test").values():
         some = facts.take(slice(0, 25))
-        ranks = rank_facts(demo_run.model, some, demo_run.known).rank
+        ranks = rank_facts(demo_run.model, some, demo_run.predictor.known).rank
         for row, position in np.argwhere(ranks == 1).tolist():
             fact = some.take(slice(row, row + 1))
-            (why,) = demo_run.why_fact(fact, [position])
+            (why,) = demo_run.predictor.explain_fact(fact, [position])
             found.append(any(follows(kb.decode(fact)[0], reason.fact) for reason in why.facts))
             assert 0 < sum(reason.pull for reason in why.facts) <= 1 + 1e-9
     assert len(found) > 150
@@ -227,7 +236,7 @@ def test_missing_facts_are_written_in_every_form_and_gone_on_with(
     )
     monkeypatch.setattr("getd.prediction.complete.AT_ONCE", 100)
     whole = tmp_path / "whole.tsv"
-    number = complete(demo_run.answerer, asked, whole)
+    number = complete(demo_run.predictor.answerer, asked, whole)
     rows = [line.split("\t") for line in whole.read_text().splitlines()]
     assert len(rows) == number <= 20
     confidence = [float(row[-2]) for row in rows]
@@ -247,20 +256,22 @@ def test_missing_facts_are_written_in_every_form_and_gone_on_with(
 
     parquet = tmp_path / "facts.parquet"
     with pytest.raises(KeyboardInterrupt):
-        complete(demo_run.answerer, asked, parquet, stop)
+        complete(demo_run.predictor.answerer, asked, parquet, stop)
     assert [path.name for path in tmp_path.iterdir() if path.suffix == ".partial"] == [
         "facts.parquet.partial"
     ]
     with pytest.raises(RunError, match="begun with another run or other settings"):
-        complete(demo_run.answerer, CompletionRequest("demo", asked.relation, 5, 0.1), parquet)
-    complete(demo_run.answerer, asked, parquet)
+        complete(
+            demo_run.predictor.answerer, CompletionRequest("demo", asked.relation, 5, 0.1), parquet
+        )
+    complete(demo_run.predictor.answerer, asked, parquet)
     frame = pl.read_parquet(parquet)
     assert frame.columns == ["relation", "player", "club", "season", "confidence", "plausibility"]
     assert [list(row) for row in frame.select(frame.columns[:4]).iter_rows()] == [
         row[:4] for row in rows
     ]
     lines = tmp_path / "facts.jsonl"
-    complete(demo_run.answerer, asked, lines)
+    complete(demo_run.predictor.answerer, asked, lines)
     assert [json.loads(line)["entities"] for line in lines.read_text().splitlines()] == [
         row[1:4] for row in rows
     ]

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import getd
+from getd.api import open_run
 from getd.calibration.calibrate import Calibration
 from getd.cli.app import main
 from getd.errors import WriteError
-from getd.prediction.run import open_run
 from getd.runs.folder import RunFolder
 from tests.tiny import tiny_knowledge_base
 
@@ -61,7 +61,7 @@ def test_what_was_fitted_to_other_weights_is_not_used_and_said_so(
         f"{run}/{name} was fitted to another model and is not used; getd {command} {run} fits it"
         for name, command in (("memory.json", "remember"), ("calibration.json", "calibrate"))
     ]
-    assert opened.model is opened.bare_model
+    assert opened.model is opened.model.bare
     assert opened.calibration == Calibration()
     assert list(opened.notices) == told
     assert main(["evaluate", str(run), "--json"]) == 0
@@ -76,7 +76,7 @@ def test_files_that_do_not_say_what_they_were_fitted_to_are_used(run: Path) -> N
     opened = open_run(run)
     assert opened.notices == ()
     assert opened.calibration == expected.calibration != Calibration()
-    assert opened.model is not opened.bare_model
+    assert opened.model is not opened.model.bare
 
 
 def test_a_calibration_without_the_memory_is_not_that_with_it(run: Path) -> None:
@@ -119,4 +119,4 @@ def test_a_run_that_was_extended_keeps_what_was_fitted(run: Path, tmp_path: Path
     larger, opened = open_run(tmp_path / "larger"), open_run(run)
     assert larger.notices == ()
     assert larger.calibration == opened.calibration
-    assert larger.model is not larger.bare_model
+    assert larger.model is not larger.model.bare

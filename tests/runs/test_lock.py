@@ -17,11 +17,12 @@ from typing import Any
 import pytest
 
 import getd
+from getd.api import open_run
 from getd.cli.app import main
 from getd.errors import RunError, RunInUse, WriteError
 from getd.io import atomic as files
 from getd.io.environment import environment
-from getd.prediction.run import Run, open_run
+from getd.run import Run
 from getd.runs.lock import LOCK, owned
 from getd.training import start as fit
 from getd.training.callbacks import Callbacks

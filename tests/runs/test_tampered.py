@@ -15,9 +15,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import getd
+from getd.api import open_run
 from getd.cli.app import main
 from getd.errors import RunError
-from getd.prediction.run import open_run
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ import pytest
 
 import getd
 from getd.facts.facts import Facts
-from getd.prediction.run import Run
+from getd.run import Run
 
 pytest.importorskip("fastapi", reason="getd[serve] is not installed")
 from fastapi.testclient import TestClient
@@ -77,7 +77,7 @@ def test_it_rates_as_the_run_does(client: TestClient, run: Run) -> None:
     facts = [{"relation": "born in", "entities": ["Ada Hale", "Oxbow"]}]
     (found,) = client.post("/score", json={"facts": facts}).json()["facts"]
     ids = run.kb.entities.ids(["Ada Hale", "Oxbow"])[None]
-    (wanted,) = run.score(Facts(run.kb.relations.ids(["born in"]), ids))
+    (wanted,) = run.predictor.rate(Facts(run.kb.relations.ids(["born in"]), ids))
     assert found["plausibility"] == pytest.approx(wanted.plausibility)
     assert (found["ranks"], found["known"]) == (list(wanted.ranks), wanted.known)
 

@@ -11,12 +11,12 @@ from getd.facts.facts import Facts
 from getd.facts.known_answers import KnownAnswers
 from getd.models.base import DotProductModel, ModelSizes, ScoringModel
 from getd.models.registry import MODELS, make_model, model_settings
+from getd.runs.config import TrainSettings
 from getd.training.checkpoint import copy_weights
 from getd.training.losses.softmax import multi_answer_loss
 from getd.training.regimes.base import Batch, one_ahead
 from getd.training.regimes.kvs_all import KvsAll
 from getd.training.regimes.one_vs_all import OneVsAll
-from getd.training.settings import TrainSettings
 from tests.models.test_every_model import FORMS
 
 N_ENTITIES, N_RELATIONS = 9, 3

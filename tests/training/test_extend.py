@@ -14,8 +14,8 @@ from getd.errors import FactFileError, RunError
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.models.base import ModelSizes
 from getd.models.registry import MODELS, make_model, model_settings
-from getd.prediction.run import Run
-from getd.training.new_entities import SMOOTHING, _Asked, _loss, _means, extend
+from getd.run import Run
+from getd.training.new_entities import SMOOTHING, _Asked, _loss, _means
 
 SETTINGS = {"entity_dim": 8}
 
@@ -71,12 +71,12 @@ def test_known_rows_do_not_change_and_the_new_entity_is_ranked_better_than_by_ch
     facts = _facts_of("Ada Hale")
     given, asked = facts[0::2], [fact for fact in facts[1::2] if fact[0] == "plays for"]
     before = (run.path / "weights.safetensors").read_bytes()
-    larger = extend(run, _write(tmp_path / "new.txt", given), tmp_path / "larger")
+    larger = run.extend(_write(tmp_path / "new.txt", given), tmp_path / "larger")
     assert (run.path / "weights.safetensors").read_bytes() == before
     assert larger.kb.n_entities == run.kb.n_entities + 1
     moved = torch.tensor(larger.kb.entities.ids(run.kb.entities.names))
-    for name, tensor in run.bare_model.state_dict().items():
-        after = larger.bare_model.state_dict()[name]
+    for name, tensor in run.model.bare.state_dict().items():
+        after = larger.model.bare.state_dict()[name]
         assert torch.equal(after if after.shape == tensor.shape else after[moved], tensor)
     for relation, *entities in given:
         question = ["?", *entities[1:]]
@@ -93,11 +93,11 @@ def test_known_rows_do_not_change_and_the_new_entity_is_ranked_better_than_by_ch
 
 def test_facts_without_new_names_join_the_known_ones(run: Run, tmp_path: Path) -> None:
     new = ("born in", *sorted(set(run.kb.entities))[:2])
-    larger = extend(run, _write(tmp_path / "new.txt", [new, new]), tmp_path / "larger")
+    larger = run.extend(_write(tmp_path / "new.txt", [new, new]), tmp_path / "larger")
     assert larger.folder.read_json("extended.json")["new_entities"] == 0
     assert torch.equal(
-        larger.bare_model.state_dict()["entity.weight"],
-        run.bare_model.state_dict()["entity.weight"],
+        larger.model.bare.state_dict()["entity.weight"],
+        run.model.bare.state_dict()["entity.weight"],
     )
     answers = larger.predict(new[0], [new[1], "?"], top=300, include_known=True)
     assert [answer.known for answer in answers if answer.name == new[2]] == [True]
@@ -117,8 +117,8 @@ def test_every_model_can_be_extended(
         out=tmp_path / "run",
         config={"model": {"name": model}, "training": {"epochs": 1, "threads": 1}},
     )
-    larger = extend(
-        run, _write(tmp_path / "new.txt", [("r", "new", "e1", "e2")]), tmp_path / "larger"
+    larger = run.extend(
+        _write(tmp_path / "new.txt", [("r", "new", "e1", "e2")]), tmp_path / "larger"
     )
     answers = larger.predict("r", ["?", "e1", "e3"], top=20)
     assert "new" in {answer.name for answer in answers}
@@ -158,20 +158,20 @@ def test_what_cannot_be_added_is_refused(run: Run, tmp_path: Path) -> None:
     with pytest.raises(
         FactFileError, match=r"new.txt:1: unknown relation 'born at'; did you mean 'born in'\?"
     ):
-        extend(run, _write(tmp_path / "new.txt", [("born at", "a", "b")]), tmp_path / "larger")
+        run.extend(_write(tmp_path / "new.txt", [("born at", "a", "b")]), tmp_path / "larger")
     with pytest.raises(
         FactFileError, match=r"new.txt:1: relation 'born in' has 2 entities, found 3"
     ):
-        extend(run, _write(tmp_path / "new.txt", [("born in", "a", "b", "c")]), tmp_path / "larger")
+        run.extend(_write(tmp_path / "new.txt", [("born in", "a", "b", "c")]), tmp_path / "larger")
     with pytest.raises(
         FactFileError, match=r"new.txt:1: expected the name of a relation, found '\?'"
     ):
-        extend(run, _write(tmp_path / "new.txt", [("?", "a", "b")]), tmp_path / "larger")
+        run.extend(_write(tmp_path / "new.txt", [("?", "a", "b")]), tmp_path / "larger")
     with pytest.raises(FactFileError, match=r"new.txt:1: expected names, found '\?'"):
-        extend(run, _write(tmp_path / "new.txt", [("born in", "a", "?")]), tmp_path / "larger")
+        run.extend(_write(tmp_path / "new.txt", [("born in", "a", "?")]), tmp_path / "larger")
     assert not (tmp_path / "larger").exists()
     with pytest.raises(RunError, match=r"is there already; choose another place"):
-        extend(run, _write(tmp_path / "new.txt", [("born in", "a", "b")]), run.path)
+        run.extend(_write(tmp_path / "new.txt", [("born in", "a", "b")]), run.path)
 
 
 def test_a_new_entity_begins_at_the_mean_of_those_in_its_places() -> None:

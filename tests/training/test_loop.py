@@ -13,14 +13,14 @@ import torch
 
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.models.base import ScoringModel
+from getd.runs.config import Config, TrainSettings
 from getd.runs.sizes import sizes
 from getd.training.callbacks import Callbacks, Epoch
 from getd.training.checkpoint import copy_weights
 from getd.training.loop import Trainer
 from getd.training.optimisers import Optimizers
 from getd.training.regimes.base import shuffled_batches
-from getd.training.settings import TrainSettings
-from getd.training.start import full_config, interrupts, trainer_of
+from getd.training.start import interrupts, trainer_of
 
 Weights = dict[str, torch.Tensor]
 TRAIN = [("r", f"e{i}", f"e{(i + 1) % 9}", f"e{(i * i) % 9}") for i in range(9)]
@@ -28,10 +28,10 @@ TRAIN += [("s", f"e{i}", f"e{(2 * i) % 9}") for i in range(9)]
 KB = KnowledgeBase.from_facts({"train": TRAIN})
 
 
-def tables(**training: object) -> dict[str, dict[str, object]]:
+def tables(**training: object) -> Config:
     small = {"batch_size": 4, "epochs": 2, "threads": 1, "learning_rate": 0.05}
     model = {"name": "n-cp", "entity_dim": 4, "batch_norm": False}
-    return full_config({"model": model, "training": {**small, **training}}, None, {})
+    return Config.parse({"model": model, "training": {**small, **training}})
 
 
 def run(

@@ -17,6 +17,7 @@ from getd.facts.facts import Facts
 from getd.facts.known_answers import KnownAnswers
 from getd.models.base import DotProductModel, ModelSizes, ScoringModel
 from getd.models.registry import MODELS, make_model, model_settings
+from getd.runs.config import TrainSettings
 from getd.training.callbacks import Callbacks, Interrupted
 from getd.training.loop import Trainer
 from getd.training.losses.sampled import sampled_loss
@@ -26,7 +27,6 @@ from getd.training.regimes.base import Batch, Regime
 from getd.training.regimes.negatives import Drawing, own_left_out, shared_left_out
 from getd.training.regimes.one_vs_all import OneVsAll
 from getd.training.regimes.sampled import Sampled, hardest
-from getd.training.settings import TrainSettings
 from tests.models.test_every_model import FORMS
 
 N_ENTITIES, N_RELATIONS, CPU = 60, 3, torch.device("cpu")

@@ -11,7 +11,8 @@ from getd.facts.knowledge_base import KnowledgeBase
 from getd.models.base import ScoringModel
 from getd.models.multilinear import MultilinearModel
 from getd.models.norms import batch_norms
-from getd.training.start import full_config, trainer_of
+from getd.runs.config import Config
+from getd.training.start import trainer_of
 from getd.training.statistics import SAMPLE, take_statistics
 
 
@@ -27,11 +28,10 @@ def sizes(kb: KnowledgeBase) -> dict[str, object]:
     return {"n_entities": kb.n_entities, "n_relations": kb.n_relations, "arities": list(kb.arities)}
 
 
-def config(**training: object) -> dict[str, object]:
+def config(**training: object) -> Config:
     model = {"name": "getd", "entity_dim": 6, "ring_ranks": 3, "norm": "batch"}
-    return full_config(
-        {"model": model, "training": {"epochs": 12, "learning_rate": 0.02, **training}}, None, {}
-    )
+    chosen = {"epochs": 12, "learning_rate": 0.02, **training}
+    return Config.parse({"model": model, "training": chosen})
 
 
 @pytest.mark.parametrize("ema", [0.0, 0.9])

@@ -17,6 +17,7 @@ from safetensors.torch import load_file
 import getd
 from getd.errors import ConfigError, FactError, NonFiniteScores, RunError, ShapeError
 from getd.facts.knowledge_base import KnowledgeBase
+from getd.prediction.predictor import Predictor
 from getd.runs.folder import RunFolder
 from getd.training.callbacks import Callbacks, Epoch, Interrupted
 from getd.training.regimes.base import shuffled_batches
@@ -286,7 +287,7 @@ def test_the_demo_is_far_above_its_baselines(tmp_path: Path) -> None:
     assert report["metrics"]["mrr"] >= baseline + 0.10
     known = run.kb.known("train", "valid")
     questions, wanted = zip(*sample_questions(run.kb), strict=True)
-    found = run.answer(questions, 1, known=known)
+    found = Predictor(run).answer(questions, 1, known=known)
     right = [answers[0].name == answer for answers, answer in zip(found, wanted, strict=True)]
     assert sum(right) >= 3
 

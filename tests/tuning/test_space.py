@@ -8,6 +8,7 @@ import pytest
 
 from getd.errors import ConfigError
 from getd.models.registry import MODELS
+from getd.runs.config import Config
 from getd.tuning.space import SPACES, Choices, Range, read_space
 from getd.tuning.study import _distribution
 
@@ -15,13 +16,13 @@ from getd.tuning.study import _distribution
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("name", SPACES)
 def test_every_space_fits_every_model(name: str, model: str) -> None:
-    space = read_space(name, {}, model)
+    space = read_space(name, Config.parse({}, model))
     assert isinstance(space["training.learning_rate"], Range)
     assert ("model.ring_ranks" in space) == (name == "wide" and model == "getd")
 
 
 def test_the_papers_space_is_the_papers() -> None:
-    assert read_space("paper", {}, "getd") == {
+    assert read_space("paper", Config.parse({}, "getd")) == {
         "training.learning_rate": Range(low=1e-4, high=1e-1, log=True),
         "training.decay": Choices(choices=(0.9, 0.995, 1.0)),
         "model.entity_dropout": Range(low=0.0, high=0.5),
@@ -57,7 +58,7 @@ def test_a_mistake_in_a_space_is_one_line(tmp_path: Path, text: str, message: st
     path = tmp_path / "space.toml"
     path.write_text(text)
     with pytest.raises(ConfigError) as found:
-        read_space(str(path), {}, "getd")
+        read_space(str(path), Config.parse({}, "getd"))
     assert str(found.value) == (
         message.format(path=path) if "{path}" in message else f"{path}: {message}"
     )
@@ -69,7 +70,7 @@ def test_values_that_training_would_refuse_are_refused_before_it(tmp_path: Path)
     with pytest.raises(
         ConfigError, match=r"^training\.decay: input should be less than or equal to 1, found 1\.5$"
     ):
-        read_space(str(path), {}, "getd")
+        read_space(str(path), Config.parse({}, "getd"))
 
 
 def test_a_mistyped_space_gets_the_nearest() -> None:
@@ -77,7 +78,7 @@ def test_a_mistyped_space_gets_the_nearest() -> None:
         ConfigError,
         match=r"^no space or file 'papr'; did you mean 'paper'\? \(there are paper, wide\)$",
     ):
-        read_space("papr", {}, "getd")
+        read_space("papr", Config.parse({}, "getd"))
 
 
 @pytest.mark.parametrize("log", [True, False])

@@ -15,14 +15,14 @@ import pytest
 import getd
 from getd.errors import ConfigError, RunError
 from getd.facts.knowledge_base import KnowledgeBase
+from getd.runs.config import Config
 from getd.runs.folder import RunFolder
 from getd.training.callbacks import Callbacks, Interrupted
-from getd.training.start import full_config
 from getd.tuning.space import read_space
 from getd.tuning.study import Study, TuningCallbacks, is_gone, worker
 from getd.tuning.study_page import write_page
 from getd.tuning.trial import Trial
-from getd.tuning.tune import Tuned, tune
+from getd.tuning.tune import StudyResult, tune
 
 LONG = 900  # seconds after which a process hangs, however much else the machine has to do
 SMALL = {
@@ -37,23 +37,23 @@ def kb() -> KnowledgeBase:
 
 
 @pytest.fixture
-def search(kb: KnowledgeBase, tmp_path: Path) -> Callable[..., Tuned]:
+def search(kb: KnowledgeBase, tmp_path: Path) -> Callable[..., StudyResult]:
     def search(
         trials: int, study: str = "study.db", given: KnowledgeBase = kb, **more: Any
-    ) -> Tuned:
+    ) -> StudyResult:
         more = {"config": SMALL, "out": tmp_path / "run"} | more
         return tune(given, study=tmp_path / study, trials=trials, **more)
 
     return search
 
 
-def tried(found: Tuned) -> list[tuple[dict[str, Any], float | None]]:
+def tried(found: StudyResult) -> list[tuple[dict[str, Any], float | None]]:
     return [(dict(trial.values), trial.mrr) for trial in found.study.trials()]
 
 
 @pytest.mark.parametrize("study", ["study.db", "study.journal"])
 def test_the_best_trial_is_trained_again_and_test_is_not_asked(
-    search: Callable[..., Tuned], study: str
+    search: Callable[..., StudyResult], study: str
 ) -> None:
     found = search(4, study)
     trials = found.study.trials()
@@ -69,10 +69,10 @@ def test_the_best_trial_is_trained_again_and_test_is_not_asked(
         )
         == 4
     )
-    defaults = full_config(SMALL, None, {})
+    defaults = Config.parse(SMALL).tables()
     assert trials[0].values == {
         name: defaults[name.split(".")[0]][name.split(".")[1]]
-        for name in read_space("paper", SMALL)
+        for name in read_space("paper", Config.parse(SMALL))
     }
     assert found.run is not None
     config = found.run.folder.read_config()
@@ -84,7 +84,7 @@ def test_the_best_trial_is_trained_again_and_test_is_not_asked(
 
 
 def test_a_study_that_goes_on_tries_what_it_would_have_tried(
-    search: Callable[..., Tuned], tmp_path: Path
+    search: Callable[..., StudyResult], tmp_path: Path
 ) -> None:
     search(2)
     second = search(5)
@@ -96,14 +96,14 @@ def test_a_study_that_goes_on_tries_what_it_would_have_tried(
 
 
 def test_what_stands_in_test_plays_no_part(
-    search: Callable[..., Tuned], kb: KnowledgeBase, tmp_path: Path
+    search: Callable[..., StudyResult], kb: KnowledgeBase, tmp_path: Path
 ) -> None:
     other = kb.with_splits(train=kb.split("train"), valid=kb.split("valid"), test=kb.split("train"))
     assert tried(search(2)) == tried(search(2, "other.db", other, out=tmp_path / "other"))
 
 
 def test_settings_that_lead_nowhere_are_pruned(
-    search: Callable[..., Tuned], tmp_path: Path
+    search: Callable[..., StudyResult], tmp_path: Path
 ) -> None:
     (tmp_path / "space.toml").write_text("[training.learning_rate]\nchoices = [1e38, 0.01]")
     found = search(5, space=str(tmp_path / "space.toml"))
@@ -114,7 +114,7 @@ def test_settings_that_lead_nowhere_are_pruned(
 
 
 def test_nothing_but_pruned_trials_is_an_error(
-    search: Callable[..., Tuned], tmp_path: Path
+    search: Callable[..., StudyResult], tmp_path: Path
 ) -> None:
     (tmp_path / "space.toml").write_text("[training.learning_rate]\nchoices = [1e38]")
     with pytest.raises(RunError, match="every trial of this study was pruned or lost"):
@@ -122,7 +122,9 @@ def test_nothing_but_pruned_trials_is_an_error(
 
 
 @pytest.mark.parametrize("pruning", ["median", "hyperband"])
-def test_poor_trials_end_early(search: Callable[..., Tuned], tmp_path: Path, pruning: str) -> None:
+def test_poor_trials_end_early(
+    search: Callable[..., StudyResult], tmp_path: Path, pruning: str
+) -> None:
     (tmp_path / "space.toml").write_text("[training.learning_rate]\nchoices = [0.02, 1e-6]")
     config = SMALL | {"training": SMALL["training"] | {"epochs": 9}}
     found = search(
@@ -135,7 +137,9 @@ def test_poor_trials_end_early(search: Callable[..., Tuned], tmp_path: Path, pru
     assert all(len(trial.curve) < 9 for trial in pruned)
 
 
-def test_an_interrupted_trial_is_tried_again(search: Callable[..., Tuned], tmp_path: Path) -> None:
+def test_an_interrupted_trial_is_tried_again(
+    search: Callable[..., StudyResult], tmp_path: Path
+) -> None:
     stop = TuningCallbacks(
         training=lambda number, epochs: Callbacks(should_stop=lambda: number == 1)
     )
@@ -148,7 +152,7 @@ def test_an_interrupted_trial_is_tried_again(search: Callable[..., Tuned], tmp_p
 
 
 def test_another_space_or_model_is_another_study(
-    search: Callable[..., Tuned], tmp_path: Path
+    search: Callable[..., StudyResult], tmp_path: Path
 ) -> None:
     search(1)
     with pytest.raises(ConfigError, match="was begun with another space; name another study"):
@@ -157,7 +161,9 @@ def test_another_space_or_model_is_another_study(
         search(2, config={**SMALL, "training": {**SMALL["training"], "epochs": 4}})
 
 
-def test_a_run_that_is_not_of_the_study_stays(search: Callable[..., Tuned], tmp_path: Path) -> None:
+def test_a_run_that_is_not_of_the_study_stays(
+    search: Callable[..., StudyResult], tmp_path: Path
+) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "thesis.txt").write_text("years of work")
     with pytest.raises(RunError, match="is there and not of this study"):
@@ -174,7 +180,7 @@ def test_a_run_that_is_not_of_the_study_stays(search: Callable[..., Tuned], tmp_
     ],
 )
 def test_files_that_are_no_study(
-    search: Callable[..., Tuned], tmp_path: Path, study: str, message: str
+    search: Callable[..., StudyResult], tmp_path: Path, study: str, message: str
 ) -> None:
     (tmp_path / "broken.db").write_text("award\tJordan\tBulls\n")
     (tmp_path / "torn.db").write_bytes(b"SQLite format 3\0" + b"\7" * 5000)
@@ -183,7 +189,7 @@ def test_files_that_are_no_study(
 
 
 def test_a_trial_that_another_process_gave_up_is_tried_again(
-    search: Callable[..., Tuned], tmp_path: Path
+    search: Callable[..., StudyResult], tmp_path: Path
 ) -> None:
     """As after a long sleep of the machine: its worker goes on, and finds that it was thought dead."""
     begun = search(1, pruning="none").study
@@ -242,7 +248,8 @@ def test_two_processes_share_a_study_and_a_kill_loses_one_trial(tmp_path: Path) 
 
 def wait_for_study(path: Path, process: subprocess.Popen[str]) -> Study:
     """The study, as soon as this process has finished a trial and is at another."""
-    config = {"model": {"name": "n-cp", "entity_dim": 25}, "training": {"epochs": 10, "threads": 1}}
+    model = {"name": "n-cp", "entity_dim": 25}
+    config = Config.parse({"model": model, "training": {"epochs": 10, "threads": 1}})
     deadline = time.monotonic() + LONG
     while time.monotonic() < deadline:
         assert process.poll() is None, "it ended before it had begun a trial"
@@ -273,7 +280,8 @@ def test_many_may_begin_a_study_at_the_same_moment(tmp_path: Path) -> None:
     """Each says that it is ready, and waits for the word."""
     code = (
         "import sys; from getd.tuning.study import Study; from getd.tuning.space import read_space\n"
-        "config = {'model': {'name': 'n-cp'}}; space = read_space('paper', config)\n"
+        "from getd.runs.config import Config\n"
+        "config = Config.parse({}, 'n-cp'); space = read_space('paper', config)\n"
         "print('ready', flush=True); sys.stdin.readline()\n"
         "Study(sys.argv[1], 's', 'demo', config, space, 'none', 0)"
     )
@@ -302,7 +310,7 @@ def test_a_worker_is_gone_when_its_process_is() -> None:
     assert is_gone(worker() | {"host": "elsewhere", "seen": time.time() - 3600})
 
 
-def test_the_page_needs_nothing_else(search: Callable[..., Tuned], tmp_path: Path) -> None:
+def test_the_page_needs_nothing_else(search: Callable[..., StudyResult], tmp_path: Path) -> None:
     found = search(6)
     text = write_page(found.study, tmp_path / "study.html").read_text(encoding="utf-8")
     assert text.count("<svg") == 4
@@ -314,13 +322,21 @@ def test_the_page_needs_nothing_else(search: Callable[..., Tuned], tmp_path: Pat
 
 def test_a_page_before_anything_has_finished(kb: KnowledgeBase, tmp_path: Path) -> None:
     study = Study(
-        str(tmp_path / "s.db"), "s", "demo", SMALL, read_space("paper", SMALL), "median", 0
+        str(tmp_path / "s.db"),
+        "s",
+        "demo",
+        Config.parse(SMALL),
+        read_space("paper", Config.parse(SMALL)),
+        "median",
+        0,
     )
     assert "none yet" in write_page(study, tmp_path / "study.html").read_text(encoding="utf-8")
     assert study.best() is None
 
 
-def test_a_page_of_nothing_but_a_lost_trial(search: Callable[..., Tuned], tmp_path: Path) -> None:
+def test_a_page_of_nothing_but_a_lost_trial(
+    search: Callable[..., StudyResult], tmp_path: Path
+) -> None:
     epochs: list[int] = []
     callbacks = Callbacks(
         on_epoch=lambda epoch: epochs.append(epoch.epoch), should_stop=lambda: len(epochs) == 2
@@ -331,15 +347,15 @@ def test_a_page_of_nothing_but_a_lost_trial(search: Callable[..., Tuned], tmp_pa
         str(tmp_path / "study.db"),
         "demo-n-cp",
         "demo",
-        SMALL | {"data": "demo"},
-        read_space("paper", SMALL),
+        Config.parse(SMALL | {"data": "demo"}),
+        read_space("paper", Config.parse(SMALL)),
         "median",
         0,
     )
     assert "1 lost" in write_page(study, tmp_path / "study.html").read_text(encoding="utf-8")
 
 
-def test_trials_are_told_of_as_they_end(search: Callable[..., Tuned]) -> None:
+def test_trials_are_told_of_as_they_end(search: Callable[..., StudyResult]) -> None:
     told: list[tuple[int, int, int]] = []
 
     def on_trial(trial: Trial, best: Trial | None, finished: int) -> None:
@@ -365,7 +381,7 @@ def test_trials_are_told_of_as_they_end(search: Callable[..., Tuned]) -> None:
     ],
 )
 def test_a_storage_that_cannot_be_opened(
-    search: Callable[..., Tuned], storage: str, message: str
+    search: Callable[..., StudyResult], storage: str, message: str
 ) -> None:
     with pytest.raises(ConfigError) as found:
         search(1, storage=storage)

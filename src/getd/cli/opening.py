@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from getd.cli.output import print_notices
 
 if TYPE_CHECKING:
-    from getd.prediction.run import Run
+    from getd.run import Run
 
 
 def open_run(path: Path, memory: bool = True) -> Run:
     """The run of a folder; what a user should be told about it is told."""
-    from getd.prediction import run as runs
+    from getd.run import Run
 
-    run = runs.open_run(path, memory)
+    run = Run.open(path, memory)
     print_notices(run.notices)
     return run

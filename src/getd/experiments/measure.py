@@ -29,8 +29,9 @@ from getd.memory.fit import fit_weights
 from getd.memory.memory import Memory, MemoryWeights, WithMemory
 from getd.models.base import ScoringModel
 from getd.models.ensemble import Ensemble
-from getd.prediction.run import Run, open_run
+from getd.runs.config import Config
 from getd.runs.folder import RunFolder
+from getd.runs.opened import OpenedRun, open_run
 from getd.training.callbacks import Callbacks
 from getd.training.start import train
 
@@ -105,15 +106,14 @@ def _config(point: Point, **training: Any) -> dict[str, Any]:
 
 def _train(
     point: Point, kb: KnowledgeBase, place: Place, watching: Watching, **training: Any
-) -> Run:
+) -> OpenedRun:
     """A finished run, trained where it is not there; test is asked by its report."""
-    folder, config = place.folder(point), _config(point, **training)
+    folder = place.folder(point)
     if folder.exists() and folder.is_finished() and (folder.path / "report.json").exists():
         return open_run(folder.path)
     with watching(point) as callbacks:
-        return train(
-            kb, out=folder.path, config=config, resume=folder.exists(), callbacks=callbacks
-        )
+        config = Config.parse(_config(point, **training))
+        return train(kb, config, folder.path, resume=folder.exists(), callbacks=callbacks)
 
 
 def _derived(row: Row, point: Point, place: Place, watching: Watching) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def _derived(row: Row, point: Point, place: Place, watching: Watching) -> dict[s
     kb = whole = load(base.tables["data"])
     seeds = MEMBERS if "ensemble" in row.added else (point.seed,)
     runs = [_train(Point(base.name, seed, base.tables), kb, place, watching) for seed in seeds]
-    models = [run.bare_model for run in runs]
+    models = [run.model.bare for run in runs]
     weights = _memory_weights(models, kb) if "memory" in row.added else None
     trained_on = ["train"]
     if "valid" in row.added:
@@ -195,7 +195,7 @@ def _memory_weights(models: list[ScoringModel], kb: KnowledgeBase) -> dict[str, 
 def _train_on_valid(
     base: Row,
     seeds: tuple[int, ...],
-    runs: list[Run],
+    runs: list[OpenedRun],
     kb: KnowledgeBase,
     place: Place,
     watching: Watching,
@@ -207,7 +207,7 @@ def _train_on_valid(
         epochs = run.folder.read_report().get("best_epoch")
         if epochs is None:
             raise RunError(f"{run.path} was not validated: how long to train is not known")
-        models.append(_train(point, merged, place, watching, epochs=epochs, patience=0).bare_model)
+        models.append(_train(point, merged, place, watching, epochs=epochs, patience=0).model.bare)
     return models
 
 

@@ -13,7 +13,7 @@ from getd.evaluation.report import rename_floors
 from getd.experiments.rows import Point
 from getd.io.atomic import atomic_path
 from getd.io.environment import VERSIONS, commit_of, machine_facts
-from getd.prediction.run import Run
+from getd.runs.opened import OpenedRun
 
 GROUPS = ("arity", "position", "seen")
 
@@ -65,7 +65,7 @@ def _chosen_on(result: Mapping[str, Any]) -> str:
     return "test" if "curves" in result else "valid"
 
 
-def describe_training(run: Run) -> dict[str, Any]:
+def describe_training(run: OpenedRun) -> dict[str, Any]:
     """What a training did, and what its report on test says."""
     history, config, report = (
         run.folder.read_history(),
@@ -78,7 +78,7 @@ def describe_training(run: Run) -> dict[str, Any]:
         "best_epoch": report.get("best_epoch"),
         "valid_mrr": report.get("valid_mrr"),
         "seconds": round(sum(line["seconds"] for line in history), 1),
-        "parameters": sum(parameter.numel() for parameter in run.bare_model.parameters()),
+        "parameters": sum(parameter.numel() for parameter in run.model.bare.parameters()),
     }
 
 

@@ -18,7 +18,7 @@ from pydantic import PositiveInt
 
 from getd.config import Settings, build, read_toml, with_values
 from getd.errors import ConfigError, nearest
-from getd.training.start import full_config
+from getd.runs.config import Config
 from getd.tuning.space import read_space
 
 ROWS = Path(str(files("getd.experiments") / "rows"))
@@ -126,9 +126,9 @@ def read_row(path: Path) -> Row:
     told = build(RowTable, {"about": about} | tables.get("row", {}), f"{name}: row")
     row = Row(name, KINDS.get(name.split("/")[0], "training"), told, tables)
     for point in points(row, [0]):
-        full_config(point.config, None, {})
+        config = Config.parse(point.config)
         if row.kind == "study":
-            read_space(row.study.space, point.config)
+            read_space(row.study.space, config)
     return row
 
 

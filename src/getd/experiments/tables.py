@@ -17,6 +17,7 @@ from getd.evaluation.evaluate import evaluate_baselines, validation_mrr
 from getd.experiments.claims import check_claims
 from getd.facts.facts import count
 from getd.models.registry import MODELS, count_parameters
+from getd.runs.config import Config
 from getd.training.start import train
 
 Results = Sequence[Mapping[str, Any]]
@@ -79,11 +80,12 @@ def _cost(results: Results) -> dict[str, Any]:
     kb, ranked = load("WikiPeople-3"), []
     known = kb.known()
     with TemporaryDirectory() as folder:
-        run = train(kb, out=Path(folder) / "run", config=row["config"], ask_test=False, epochs=3)
+        config = Config.parse(row["config"], epochs=3)
+        run = train(kb, config, Path(folder) / "run", ask_test=False)
         epochs = [line["seconds"] for line in run.folder.read_history()]
         for _ in range(3):
             start = time.perf_counter()
-            validation_mrr(run.bare_model, kb.split("test"), known)
+            validation_mrr(run.model.bare, kb.split("test"), known)
             ranked.append(time.perf_counter() - start)
     return {
         "found": {

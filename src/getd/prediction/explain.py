@@ -1,4 +1,4 @@
-r"""Why an answer: the training facts that pull its score up the most.
+r"""Explanation an answer: the training facts that pull its score up the most.
 
 Learning a fact :math:`f` moves the weights along the gradient of its log-probability, and moves that of an answer
 :math:`a` with them: to first order by
@@ -42,7 +42,7 @@ class Reason:
 
 
 @dataclass(frozen=True)
-class Why:
+class Explanation:
     """What supports an answer."""
 
     facts: tuple[Reason, ...]  # the strongest first
@@ -59,7 +59,7 @@ class Explainer:
         for facts in self._train.values():
             np.add.at(self._degree, facts.entities.reshape(-1), 1)
 
-    def why(self, fact: Facts, position: int, top: int = 3) -> Why:
+    def explain(self, fact: Facts, position: int, top: int = 3) -> Explanation:
         """The reasons for the entity at a position of one fact."""
         gradient = self._gradient(fact, position)
         found: list[tuple[float, int, int]] = []
@@ -80,7 +80,7 @@ class Explainer:
             Reason(self._kb.decode(self._train[arity].take(slice(row, row + 1)))[0], pull / total)
             for pull, arity, row in strongest
         ]
-        return Why(tuple(reasons), self._similar(int(fact.entities[0, position]), position))
+        return Explanation(tuple(reasons), self._similar(int(fact.entities[0, position]), position))
 
     def _gradient(self, fact: Facts, position: int) -> dict[str, Tensor]:
         """That of the score of an answer, by parameter, of length 1."""

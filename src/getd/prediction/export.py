@@ -19,7 +19,7 @@ from getd.errors import ConfigError, RunError
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.io.atomic import atomic_path
 from getd.models.base import RoleTable, ScoringModel
-from getd.prediction.run import Run
+from getd.runs.opened import OpenedRun
 
 Form = Literal["parquet", "npz", "onnx"]
 CLOSE = 1e-5
@@ -28,7 +28,7 @@ WIDEST = 2**31  # bytes of the names in a table of NumPy, where each takes as mu
 
 
 def export(
-    run: Run,
+    run: OpenedRun,
     out: Path,
     form: Form,
     overwrite: bool = False,
@@ -58,9 +58,9 @@ def _is_export(out: Path) -> bool:
         return False
 
 
-def vectors(run: Run) -> dict[str, tuple[list[str], Tensor]]:
+def vectors(run: OpenedRun) -> dict[str, tuple[list[str], Tensor]]:
     """The tables of a model, of entities, relations and roles: the names of their rows and the vectors."""
-    kb, model = run.kb, run.bare_model
+    kb, model = run.kb, run.model.bare
     tables: dict[str, tuple[list[str], Tensor]] = {}
     for name, table in model.entity_tables().items():
         tables[name] = list(kb.entities), table.weight
@@ -91,7 +91,7 @@ def _role_names(kb: KnowledgeBase, roles: RoleTable) -> list[str]:
     return names
 
 
-def _tables(run: Run, out: Path, form: Form) -> None:
+def _tables(run: OpenedRun, out: Path, form: Form) -> None:
     for name, (labels, table) in vectors(run).items():
         if form == "parquet":
             columns = {
@@ -118,7 +118,7 @@ class _Scores(nn.Module):
         return self.model.score_candidates(relation, entities, self.position)
 
 
-def _onnx(run: Run, out: Path, progress: Callable[[int, int], None]) -> None:
+def _onnx(run: OpenedRun, out: Path, progress: Callable[[int, int], None]) -> None:
     """A graph for each arity and position, checked against the model, and the names of what goes in and comes out."""
     try:
         import onnxruntime  # type: ignore[import-untyped]
@@ -127,7 +127,7 @@ def _onnx(run: Run, out: Path, progress: Callable[[int, int], None]) -> None:
         raise ConfigError(
             "exporting to ONNX needs onnx, onnxscript and onnxruntime: pip install 'getd[onnx]'"
         ) from None
-    model = run.bare_model.eval()
+    model = run.model.bare.eval()
     places = [(arity, position) for arity in run.kb.arities for position in range(arity)]
     for done, (arity, position) in enumerate(places):
         path = out / f"arity-{arity}-position-{position}.onnx"
@@ -171,7 +171,7 @@ def _onnx(run: Run, out: Path, progress: Callable[[int, int], None]) -> None:
     (out / "names.json").write_text(json.dumps(about, ensure_ascii=False), encoding="utf-8")
 
 
-def _some_questions(run: Run, arity: int) -> tuple[Tensor, Tensor]:
+def _some_questions(run: OpenedRun, arity: int) -> tuple[Tensor, Tensor]:
     facts = next(
         blocks[arity] for blocks in run.kb.splits.values() if arity in blocks and len(blocks[arity])
     )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from getd.errors import FactError
+from getd.errors import FactError, nearest
 from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.parse import OPEN, Names, encode_fact, parse_names
@@ -71,3 +71,25 @@ def fill_question(kb: KnowledgeBase, question: Question, names: Sequence[str]) -
     entities = question.fact.entities.copy()
     entities[0, list(question.open)] = kb.entities.ids(names)
     return Facts(question.fact.relation, entities)
+
+
+def positions_of(
+    kb: KnowledgeBase, fact: Facts, positions: Iterable[int | str] | None
+) -> list[int]:
+    """Turn indexes and roles into positions of a fact; None: all of them."""
+    if positions is None:
+        return list(range(fact.arity))
+    roles = kb.signatures[int(fact.relation[0])].roles
+
+    columns = []
+    for position in positions:
+        if isinstance(position, str):
+            if position not in roles:
+                expected = f"expected one of the roles {', '.join(roles)}"
+                raise FactError(f"{expected}, found {position!r}{nearest(position, roles)}")
+            columns += [column for column, role in enumerate(roles) if role == position]
+        elif 0 <= position < fact.arity:
+            columns.append(position)
+        else:
+            raise FactError(f"expected a position below {fact.arity}, found {position}")
+    return columns

@@ -19,6 +19,7 @@ from getd.facts.knowledge_base import KnowledgeBase
 from getd.memory.memory import MemoryWeights, WithMemory
 from getd.models.base import ModelSizes, ScoringModel
 from getd.models.registry import make_model, model_settings
+from getd.models.settings import ModelSettings
 from getd.runs.fingerprint import text_fingerprint, weights_fingerprint
 from getd.runs.folder import RunFolder
 from getd.runs.records import FittedRecord, check_record
@@ -29,22 +30,28 @@ SMALL = 2**16  # numbers that anything may have
 
 
 def build_model(
-    values: Mapping[str, Any], counted: Mapping[str, Any], generator: torch.Generator | None = None
+    name: str,
+    settings: ModelSettings,
+    counted: Mapping[str, Any],
+    generator: torch.Generator | None = None,
 ) -> ScoringModel:
-    """A model from the ``[model]`` table of a config and from its sizes."""
-    name = values["name"]
-    settings = model_settings(name, {key: value for key, value in values.items() if key != "name"})
+    """Build a model from its settings and its sizes."""
     counts = counted["n_entities"], counted["n_relations"], counted["arities"]
     return make_model(name, settings, ModelSizes(*counts, counted.get("roles")), generator)
 
 
 def read_model(folder: RunFolder, kb: KnowledgeBase) -> ScoringModel:
-    """The model with its weights, which must be those of its settings and sizes, and finite."""
-    config, counted = folder.read_config(), checked_sizes(folder, kb)
-    path, shapes = folder.path / "weights.safetensors", folder.read_shapes()
+    """Read a model with its weights, which must be finite and fit its settings and sizes."""
+    values = dict(folder.read_config()["model"])
+    name = values.pop("name")
+    counted = checked_sizes(folder, kb)
+    path = folder.path / "weights.safetensors"
+    shapes = folder.read_shapes()
+
     with bounded(folder, max(map(prod, shapes.values()), default=0)):
-        model = build_model(config["model"], counted)
+        model = build_model(name, model_settings(name, values), counted)
     check_shapes(path, model, shapes)
+
     weights = folder.read_weights()
     check_tensors(path, weights, model.state_dict())
     fill(model, weights, path)

@@ -13,7 +13,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from getd.errors import FactError
-from getd.prediction.run import Run
+from getd.runs.opened import OpenedRun
 from getd.serving.middleware import Guard, ServeSettings, problem
 from getd.serving.schemas import (
     FoundRelation,
@@ -42,7 +42,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def create_app(run: Run, settings: ServeSettings | None = None) -> FastAPI:
+def create_app(run: OpenedRun, settings: ServeSettings | None = None) -> FastAPI:
     """The service of a run."""
     settings = settings or ServeSettings()
     service = Service(run, settings)

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from getd.prediction.answer import Answer
-from getd.prediction.explain import Why
+from getd.prediction.explain import Explanation
 
 MOST_QUESTIONS = 64
 MOST_TOP = 1000
@@ -152,7 +152,7 @@ class Problem(Body):
     detail: str
 
 
-def found_answer(answer: Answer, reasons: Sequence[Why] | None) -> FoundAnswer:
+def found_answer(answer: Answer, reasons: Sequence[Explanation] | None) -> FoundAnswer:
     return FoundAnswer(
         names=list(answer.names),
         score=answer.score,
@@ -163,6 +163,6 @@ def found_answer(answer: Answer, reasons: Sequence[Why] | None) -> FoundAnswer:
     )
 
 
-def found_why(why: Why) -> FoundWhy:
+def found_why(why: Explanation) -> FoundWhy:
     facts = [FoundReason(fact=list(reason.fact), pull=reason.pull) for reason in why.facts]
     return FoundWhy(facts=facts, similar=list(why.similar))

@@ -18,9 +18,10 @@ from getd.facts.facts import Facts, count, join
 from getd.facts.parse import parse_fact
 from getd.models.base import DotProductModel
 from getd.prediction.answer import Answer
-from getd.prediction.explain import Why
+from getd.prediction.explain import Explanation
+from getd.prediction.predictor import Predictor
 from getd.prediction.question import Question, fill_question, parse_question
-from getd.prediction.run import Run
+from getd.runs.opened import OpenedRun
 from getd.serving.batching import Batcher
 from getd.serving.middleware import ServeSettings
 from getd.serving.name_search import NameSearch
@@ -65,8 +66,10 @@ PATHS = frozenset(
 class Service:
     """What the service holds."""
 
-    def __init__(self, run: Run, settings: ServeSettings) -> None:
-        self.run, self.settings = run, settings
+    def __init__(self, run: OpenedRun, settings: ServeSettings) -> None:
+        self.run = run
+        self.settings = settings
+        self.predictor = Predictor(run)
         self.batcher: Batcher[Question, list[Answer], tuple[int, bool]] = Batcher(
             self._answer, settings.batch, settings.timeout, settings.batching
         )
@@ -94,7 +97,7 @@ class Service:
         )
         self.points = self._points()
         self.searching = ThreadPoolExecutor(max_workers=1, thread_name_prefix="getd-names")
-        _ = run.known, run.roles, run.reasons  # made now, not while the first request waits
+        self.predictor.prepare()
         self.registry = CollectorRegistry()
         self._requests = Counter(
             "getd_requests",
@@ -121,7 +124,7 @@ class Service:
             answers = await self.batcher.call(lambda: self._answer(kind, questions))
         else:
             answers = await self.batcher.ask(kind, questions)
-        reasons: dict[tuple[int, int], list[Why]] = {}
+        reasons: dict[tuple[int, int], list[Explanation]] = {}
         if asked.why:
             reasons = await self.batcher.call(lambda: self._reasons(questions, answers))
         return PredictResponse(
@@ -146,13 +149,13 @@ class Service:
     async def why(self, asked: WhyRequest) -> WhyResponse:
         """Tell the reasons for an answer."""
         question, fact = await asyncio.to_thread(self._parse_answer, asked)
-        reasons = await self.batcher.call(lambda: self.run.why_fact(fact, question.open))
+        reasons = await self.batcher.call(lambda: self.predictor.explain_fact(fact, question.open))
         return WhyResponse(why=[found_why(each) for each in reasons])
 
     async def score(self, asked: ScoreRequest) -> ScoreResponse:
         """Rate facts."""
         facts = await asyncio.to_thread(self._parse_facts, asked.facts)
-        rated = await self.batcher.call(lambda: [self.run.score(fact)[0] for fact in facts])
+        rated = await self.batcher.call(lambda: [self.predictor.rate(fact)[0] for fact in facts])
         return ScoreResponse(
             facts=[
                 FoundRating(
@@ -199,7 +202,7 @@ class Service:
 
     def _answer(self, kind: tuple[int, bool], questions: Sequence[Question]) -> list[list[Answer]]:
         top, include_known = kind
-        return self.run.answer(questions, top, include_known)
+        return self.predictor.answer(questions, top, include_known)
 
     def _reasons(self, questions: Sequence[Question], answers: Sequence[Sequence[Answer]]) -> Any:
         places = [
@@ -212,12 +215,13 @@ class Service:
             :MOST_WHY
         ]  # of each question the first, then the second …
         return {
-            (row, place): self.run.why(questions[row], answers[row][place]) for row, place in best
+            (row, place): self.predictor.explain(questions[row], answers[row][place])
+            for row, place in best
         }
 
     def _points(self) -> list[MapPoint]:
         """The two directions in which the vectors of entities differ most."""
-        model = self.run.bare_model
+        model = self.run.model.bare
         if not isinstance(model, DotProductModel):
             return []
         ids = np.sort(np.argsort(-self._degree, kind="stable")[:MOST_MAPPED])

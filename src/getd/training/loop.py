@@ -14,6 +14,7 @@ import torch
 
 from getd.errors import NonFiniteScores, RunError
 from getd.models.base import ScoringModel
+from getd.runs.config import TrainSettings
 from getd.training.callbacks import Callbacks, Epoch, Interrupted
 from getd.training.checkpoint import (
     HINT,
@@ -26,7 +27,6 @@ from getd.training.checkpoint import (
 from getd.training.moving_average import MovingAverage, Weights
 from getd.training.optimisers import Optimizers
 from getd.training.regimes.base import Regime, Work, one_ahead, shuffled_batches
-from getd.training.settings import TrainSettings
 
 
 class Trainer:

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -23,20 +22,18 @@ from torch.func import functional_call
 
 from getd.arrays import Ids
 from getd.calibration.calibrate import Calibration
-from getd.choices import ReadFormat
 from getd.errors import RunError
 from getd.facts.facts import Facts, count, join
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.known_answers import KnownAnswers
-from getd.facts.parse import parse_new_facts
 from getd.facts.vocabulary import Vocabulary
-from getd.formats.detect import read_named
 from getd.io.atomic import atomic_path
 from getd.memory.memory import WithMemory
 from getd.models.base import ScoringModel
-from getd.prediction.run import Run, open_run
+from getd.models.registry import model_settings
 from getd.runs.fingerprint import weights_fingerprint
 from getd.runs.folder import RunFolder
+from getd.runs.opened import OpenedRun, open_run
 from getd.runs.sizes import sizes
 from getd.runs.stored import build_model, model_fingerprint
 from getd.training.losses.softmax import softmax_loss
@@ -51,30 +48,25 @@ SMOOTHING = 0.1  # of the labels, so that scores stay in the range of those that
 
 
 def extend(
-    run: Run,
-    facts: Path,
+    run: OpenedRun,
+    named: Sequence[tuple[int, Sequence[str]]],
     out: Path,
     progress: Callable[[int, int], None] = lambda done, total: None,
-    form: ReadFormat | None = None,
-) -> Run:
-    """A run that knows the facts of a file too, and the entities that are new in them."""
+) -> OpenedRun:
+    """Write a run that knows more facts ``(relation, names)``, and the entities new in them."""
     folder = RunFolder(out)
     if folder.path.exists():
         raise RunError(f"{out} is there already; choose another place")
-    named = parse_new_facts(facts, read_named(facts, form), run.kb)
+
     kb, moved = with_facts(run.kb, named)
     new = np.setdiff1d(np.arange(kb.n_entities), moved)
-    model = _larger(run.bare_model, run.folder.read_config()["model"], kb, moved)
+    model = _larger(run, kb, moved)
     if len(new):
         fit_entities(model, kb, new, progress)
+
     more = count(kb.split("train")) - count(run.kb.split("train"))
-    _write(
-        run,
-        folder,
-        kb,
-        model,
-        {"new_entities": len(new), "facts": more, "known_before": len(named) - more},
-    )
+    about = {"new_entities": len(new), "facts": more, "known_before": len(named) - more}
+    _write(run, folder, kb, model, about)
     return open_run(out)
 
 
@@ -102,11 +94,12 @@ def with_facts(
     return larger.with_splits(**{**splits, "train": join(splits["train"], *more)}), moved
 
 
-def _larger(
-    model: ScoringModel, settings: Mapping[str, Any], kb: KnowledgeBase, moved: Ids
-) -> ScoringModel:
-    """The model for more entities: those it knows keep their rows, those that are new have 0."""
-    found, before = build_model(settings, sizes(kb)), model.state_dict()
+def _larger(run: OpenedRun, kb: KnowledgeBase, moved: Ids) -> ScoringModel:
+    """Build the model for more entities: known ones keep their rows, new ones start at 0."""
+    values = dict(run.folder.read_config()["model"])
+    name = values.pop("name")
+    found = build_model(name, model_settings(name, values), sizes(kb))
+    before = run.model.bare.state_dict()
     after = {}
     for name, tensor in found.state_dict().items():
         old = before[name]
@@ -241,7 +234,11 @@ def _means(table: Tensor, kb: KnowledgeBase, new: Ids) -> Tensor:
 
 
 def _write(
-    run: Run, folder: RunFolder, kb: KnowledgeBase, model: ScoringModel, about: Mapping[str, int]
+    run: OpenedRun,
+    folder: RunFolder,
+    kb: KnowledgeBase,
+    model: ScoringModel,
+    about: Mapping[str, int],
 ) -> None:
     with atomic_path(folder.path, replace=False) as temporary:
         temporary.mkdir()
@@ -255,7 +252,7 @@ def _write(
         _keep_fitted(run, new, model)
 
 
-def _keep_fitted(run: Run, new: RunFolder, model: ScoringModel) -> None:
+def _keep_fitted(run: OpenedRun, new: RunFolder, model: ScoringModel) -> None:
     """The memory and the calibration of a run, where it uses them: what was learnt stays, so they fit as before."""
     larger = model
     if isinstance(run.model, WithMemory):

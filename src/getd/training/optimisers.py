@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from getd.models.base import ScoringModel
-from getd.training.settings import TrainSettings
+from getd.runs.config import TrainSettings
 
 EPS = 1e-8
 

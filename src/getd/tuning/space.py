@@ -12,9 +12,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from getd.config import Settings, build, read_toml, with_values
+from getd.config import Settings, build, read_toml
 from getd.errors import ConfigError, nearest
-from getd.training.start import full_config
+from getd.runs.config import Config
 
 SPACES = ("paper", "wide")
 Value = bool | int | float | str
@@ -60,12 +60,10 @@ class Choices(Settings):
 Space = dict[str, Range | Choices]  # by section.key
 
 
-def read_space(
-    space: str | Mapping[str, Any], config: Mapping[str, Any], model: str | None = None
-) -> Space:
+def read_space(space: str | Mapping[str, Any], config: Config) -> Space:
     """The space of that name, without what the model has not; or of a file or tables, all of which must fit."""
     if not isinstance(space, str):
-        return _build("space", space, config, model)
+        return _build("space", space, config)
     if space in SPACES:
         tables = read_toml(Path(str(files("getd.tuning") / "spaces" / f"{space}.toml")))
     elif Path(space).exists():
@@ -74,13 +72,11 @@ def read_space(
         raise ConfigError(
             f"no space or file {space!r}{nearest(space, SPACES)} (there are {', '.join(SPACES)})"
         )
-    return _build(space, tables, config, model)
+    return _build(space, tables, config)
 
 
-def _build(
-    name: str, tables: Mapping[str, Any], config: Mapping[str, Any], model: str | None
-) -> Space:
-    checked = full_config(config, model, {})
+def _build(name: str, tables: Mapping[str, Any], config: Config) -> Space:
+    checked = config.tables()
     space: Space = {}
     for section, keys in tables.items():
         is_table = isinstance(keys, Mapping) and all(
@@ -97,7 +93,7 @@ def _build(
                 raise ConfigError(
                     f"{name}: no setting {section}.{key}{nearest(key, list(checked[section]))}"
                 )
-    _check(space, config, model)
+    _check(space, config)
     return space
 
 
@@ -115,8 +111,8 @@ def _dimension(place: str, values: Mapping[str, Any]) -> Range | Choices:
     return span
 
 
-def _check(space: Space, config: Mapping[str, Any], model: str | None) -> None:
+def _check(space: Space, config: Config) -> None:
     """Every end of every setting must be one that training accepts."""
     for name, dimension in space.items():
         for value in dimension.ends():
-            full_config(with_values(config, {name: value}), model, {})
+            config.with_values({name: value})

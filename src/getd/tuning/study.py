@@ -27,12 +27,12 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError, SQLAlchemyError
 
-from getd.config import with_values
 from getd.errors import ConfigError, NonFiniteScores, ShapeError
 from getd.facts.knowledge_base import KnowledgeBase
+from getd.runs.config import Config
 from getd.runs.sizes import sizes
 from getd.training.callbacks import Callbacks, Epoch, Interrupted
-from getd.training.start import full_config, interrupts, trainer_of
+from getd.training.start import interrupts, trainer_of
 from getd.tuning.space import Choices, Range, Space
 from getd.tuning.trial import Trial
 
@@ -60,14 +60,14 @@ class Study:
         storage: str,
         name: str,
         data: str,
-        config: Mapping[str, Any],
+        config: Config,
         space: Space,
         pruning: Pruning,
         seed: int,
     ) -> None:
-        tables = full_config(config, None, {})
+        tables = config.tables()
         self.config, self.space, self.epochs, self.seed = (
-            dict(config),
+            config,
             space,
             tables["training"]["epochs"],
             seed,
@@ -171,12 +171,10 @@ class Study:
         if trial.number in wanted[trials:]:  # somebody else was quicker with the last one
             self._study.tell(trial, state=TrialState.FAIL)
             return
-        start, tables = (
-            time.perf_counter(),
-            full_config(with_values(self.config, trial.params), None, {}),
-        )
+        start = time.perf_counter()
+        config = self.config.with_values(trial.params)
         try:
-            state = self._train(kb, tables, trial, callbacks.training(trial.number, self.epochs))
+            state = self._train(kb, config, trial, callbacks.training(trial.number, self.epochs))
             trial.set_user_attr("seconds", round(time.perf_counter() - start, 1))
             reported = self._study.get_trials(deepcopy=False)[trial.number].intermediate_values
             value = max(reported.values()) if state == TrialState.COMPLETE else None
@@ -197,7 +195,7 @@ class Study:
     def _train(
         self,
         kb: KnowledgeBase,
-        tables: Mapping[str, Any],
+        config: Config,
         trial: optuna.Trial,
         callbacks: Callbacks,
     ) -> TrialState:
@@ -218,7 +216,7 @@ class Study:
                     raise optuna.TrialPruned
 
         try:
-            with trainer_of(kb, tables, sizes(kb)) as trainer, interrupts() as interrupted:
+            with trainer_of(kb, config, sizes(kb)) as trainer, interrupts() as interrupted:
                 should_stop = lambda: interrupted.is_set() or callbacks.should_stop()  # noqa: E731
                 trainer.train(callbacks=Callbacks(on_batch, on_epoch, should_stop))
         except optuna.TrialPruned:

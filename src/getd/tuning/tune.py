@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from getd.config import with_values
 from getd.errors import RunError, RunInUse
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.prediction.run import Run, open_run
+from getd.runs.config import Config
 from getd.runs.folder import RunFolder
+from getd.runs.opened import OpenedRun, open_run
 from getd.training.callbacks import Callbacks, Interrupted
-from getd.training.start import full_config
 from getd.training.start import train as train_model
 from getd.tuning.space import read_space
 from getd.tuning.study import Pruning, Study, TuningCallbacks, is_gone, worker
@@ -21,12 +20,12 @@ from getd.tuning.trial import Trial
 
 
 @dataclass(frozen=True)
-class Tuned:
+class StudyResult:
     """What a study found."""
 
     study: Study
     best: Trial
-    run: Run | None  # None: another process is at it
+    run: OpenedRun | None  # None: another process is at it
 
 
 def tune(
@@ -43,7 +42,7 @@ def tune(
     out: str | Path | None = None,
     callbacks: TuningCallbacks | None = None,
     retraining: Callbacks | None = None,
-) -> Tuned:
+) -> StudyResult:
     """Search settings on validation, then train with the best ones; test is never read.
 
     Neither its questions nor its answers: trials and the training that follows rank validation with the known answers
@@ -68,13 +67,13 @@ def tune(
         The run folder; ``runs/DATA-MODEL-tuned`` where it is not given.
     """
     tables = {**(config or {}), "data": (config or {}).get("data", kb.name)}
-    name = full_config(tables, model, {})["model"]["name"]
-    tables["model"] = {**tables.get("model", {}), "name": name}
-    searched = read_space(space, tables)
+    parsed = Config.parse(tables, model)
+    name = parsed.model_name
+    searched = read_space(space, parsed)
     for split in ("train", "valid"):  # before a study is begun
         kb.split(split)
     label = str(study) if storage else f"{kb.name}-{name}"
-    opened = Study(storage or str(study), label, kb.name, tables, searched, pruning, seed)
+    opened = Study(storage or str(study), label, kb.name, parsed, searched, pruning, seed)
     folder = RunFolder(Path(out) if out else Path("runs") / f"{kb.name}-{name}-tuned")
     _check_place(opened, folder)
     opened.run(kb, trials, callbacks)
@@ -83,12 +82,12 @@ def tune(
         raise RunError(
             "every trial of this study was pruned or lost; try more trials, or pruning none"
         )
-    return Tuned(opened, best, _retrain(opened, best, kb, folder, retraining))
+    return StudyResult(opened, best, _retrain(opened, best, kb, folder, retraining))
 
 
 def _retrain(
     study: Study, best: Trial, kb: KnowledgeBase, folder: RunFolder, callbacks: Callbacks | None
-) -> Run | None:
+) -> OpenedRun | None:
     """Train the best settings into the folder, unless that is done or another process is at it."""
     before = study.note("run")
     same = (
@@ -103,12 +102,12 @@ def _retrain(
     ):
         return None
     study.note("run", {"path": str(folder.path), "trial": best.number, "worker": worker()})
-    config = with_values(study.config, best.values)
+    config = study.config.with_values(best.values)
     try:
         return train_model(
             kb,
-            out=folder.path,
-            config=config,
+            config,
+            folder.path,
             resume=same,
             overwrite=not same and folder.exists(),
             ask_test=False,

@@ -12,8 +12,9 @@ from getd.errors import RunError
 from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.prediction.question import Question, parse_question
-from getd.prediction.run import Run
+from getd.runs.config import Config
 from getd.runs.folder import RunFolder
+from getd.runs.opened import OpenedRun
 from getd.training.callbacks import Callbacks
 from getd.training.start import train
 
@@ -37,18 +38,13 @@ _SHOWN = (
 )  # relation, hidden position
 
 
-def train_demo(out: Path, callbacks: Callbacks | None = None) -> Run:
+def train_demo(out: Path, callbacks: Callbacks | None = None) -> OpenedRun:
     """Train a small GETD on the demo; a run of the demo that is there is replaced, any other refused."""
     folder = RunFolder(out)
     if folder.exists() and (data := folder.read_roles().data) != "demo":
         raise RunError(f"{out} holds a run on {data}; choose another place for the demo")
-    return train(
-        load("demo"),
-        out=out,
-        config=DEMO_CONFIG,
-        overwrite=True,
-        callbacks=callbacks or Callbacks(),
-    )
+    config = Config.parse(DEMO_CONFIG)
+    return train(load("demo"), config, out, overwrite=True, callbacks=callbacks)
 
 
 def sample_questions(kb: KnowledgeBase) -> list[tuple[Question, str]]:

@@ -33,18 +33,12 @@ def complete(
         The folder that training left.
     """
     from getd.cli.opening import open_run
-    from getd.facts.parse import find_relation
-    from getd.prediction.complete import CompletionRequest
-    from getd.prediction.complete import complete as write_facts
 
     if top < 1:
         raise ConfigError(f"expected --top of 1 or more, found {top}")
     if not 0 <= min_confidence <= 1:
         raise ConfigError(f"expected --min-confidence between 0 and 1, found {min_confidence:g}")
     opened = open_run(run)
-    asked = CompletionRequest(
-        opened.fingerprint(), find_relation(opened.kb, relation), top, min_confidence
-    )
     with counting_progress("asking") as progress:
-        number = write_facts(opened.answerer, asked, out, progress, overwrite)
+        number = opened.complete(relation, out, top, min_confidence, overwrite, progress)
     print_line(f"{out}: {number:,} facts")

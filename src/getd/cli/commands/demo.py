@@ -23,16 +23,19 @@ def demo(
     json: Json = False,
 ) -> None:
     """Train on the built-in demo, show metrics beside the baselines and five predictions; under a minute on two cores."""
+    from getd.api import draw_pictures
+    from getd.run import Run
     from getd.workflows.demo import DEMO_CONFIG, sample_questions, train_demo
 
     with training_progress(quiet, DEMO_CONFIG["training"]["epochs"]) as callbacks:
-        run = train_demo(out, callbacks)
+        run = Run(train_demo(out, callbacks))
+    draw_pictures(run.folder)
     show_training(run, run.kb, json)
     if json:
         return
     print("\nFive facts that were held out, with one entity hidden:\n")
     known = run.kb.known("train", "valid")
     questions = sample_questions(run.kb)
-    answered = run.answer([question for question, _ in questions], top=3, known=known)
+    answered = run.predictor.answer([question for question, _ in questions], top=3, known=known)
     for (question, right), answers in zip(questions, answered, strict=True):
         show_answers(question, answers, right)

@@ -28,7 +28,6 @@ def export(
         The folder that training left.
     """
     from getd.cli.opening import open_run
-    from getd.prediction.export import export as write
 
     opened = open_run(run)
     if to == "onnx" and opened.folder.has_memory():
@@ -38,6 +37,6 @@ def export(
             ]
         )
     with counting_progress("exporting") as progress:
-        written = write(opened, out, to, overwrite, progress)
+        written = opened.export(out, to, overwrite, progress)
     for path in written:
         print_line(str(path))

@@ -33,10 +33,9 @@ def extend(
         A file of facts, in any form that they are read from.
     """
     from getd.cli.opening import open_run
-    from getd.training.new_entities import extend as extend_run
 
     with counting_progress("fitting new entities") as progress:
-        found = extend_run(open_run(run), facts, out, progress, chosen(format))
+        found = open_run(run).extend(facts, out, progress, chosen(format))
     about = found.folder.read_json("extended.json")
     if json:
         print_json(

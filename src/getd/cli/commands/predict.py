@@ -15,7 +15,7 @@ from getd.errors import ConfigError
 if TYPE_CHECKING:
     from getd.facts.parse import Names
     from getd.prediction.answer import Answer
-    from getd.prediction.explain import Why
+    from getd.prediction.explain import Explanation
     from getd.prediction.question import Question
 
 
@@ -73,7 +73,7 @@ def predict(
         )
     answered = list(zip(asked, opened.answer(asked, top, include_known), strict=True))
     reasons = {
-        (row, place): opened.why(one, answer)
+        (row, place): opened.predictor.explain(one, answer)
         for row, (one, answers) in enumerate(answered)
         for place, answer in enumerate(answers)
         if why and one.open
@@ -106,7 +106,7 @@ def _roles(entities: Sequence[str], names: Any) -> Names:
 
 
 def _record(
-    question: Question, answers: Sequence[Answer], reasons: Sequence[Sequence[Why]]
+    question: Question, answers: Sequence[Answer], reasons: Sequence[Sequence[Explanation]]
 ) -> dict[str, Any]:
     return {
         "question": list(question.text),
@@ -115,7 +115,7 @@ def _record(
 
 
 def answer_record(
-    question: Question, answer: Answer, reasons: Sequence[Why] = ()
+    question: Question, answer: Answer, reasons: Sequence[Explanation] = ()
 ) -> dict[str, Any]:
     """An answer for JSON."""
     if len(question.open) > 1:
@@ -141,7 +141,7 @@ def answer_record(
     return record
 
 
-def _show_reasons(answer: Answer, reasons: Sequence[Why]) -> None:
+def _show_reasons(answer: Answer, reasons: Sequence[Explanation]) -> None:
     for name, each in zip(answer.names, reasons, strict=False):
         print_line(f"{name}, because")
         for reason in each.facts:

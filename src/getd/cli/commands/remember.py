@@ -30,7 +30,7 @@ def remember(
     run
         The folder that training left.
     """
-    from getd.prediction.run import open_run
+    from getd.api import open_run
 
     opened = open_run(run, memory=False)
     before = opened.evaluate("valid", sample=sample, by=(), baselines=False).mrr

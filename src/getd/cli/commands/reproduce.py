@@ -121,11 +121,10 @@ def budget_of(minutes: float | None) -> Callable[[], bool]:
 @contextmanager
 def training_of(point: Point, quiet: bool, is_over: Callable[[], bool]) -> Iterator[Callbacks]:
     """Progress of a training, which stops when the budget is spent."""
-    from getd.training.start import full_config
+    from getd.runs.config import Config
 
     if not quiet:
         print_message(point.name)
-    with training_progress(
-        quiet, full_config(point.config, None, {})["training"]["epochs"]
-    ) as callbacks:
+    epochs = Config.parse(point.config).training.epochs
+    with training_progress(quiet, epochs) as callbacks:
         yield replace(callbacks, should_stop=is_over)

@@ -41,7 +41,6 @@ def score(
         A file of facts, in any form that they are read from.
     """
     from getd.cli.opening import open_run
-    from getd.prediction.questions import read_facts
 
     if (facts is None) == (suspicious is None):
         raise ConfigError("name a file of facts, or ask for --suspicious N")
@@ -52,9 +51,7 @@ def score(
         with counting_progress("rating facts") as progress:
             rated = opened.suspicious(suspicious or 0, progress)
     else:
-        order, blocks = read_facts(facts, opened.kb, chosen(format))
-        found = [rating for block in blocks.values() for rating in opened.score(block)]
-        rated = [found[place] for place in order]
+        rated = opened.rate(facts, chosen(format))
     if json:
         print_json({"facts": [_record(rating) for rating in rated]})
         return

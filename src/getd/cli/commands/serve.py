@@ -72,7 +72,7 @@ def serve(
     )
     with _listening(host, port) as listener:
         config = uvicorn.Config(
-            create_app(open_run(run), settings),
+            create_app(open_run(run).opened, settings),
             log_config=LOG_CONFIG,
             log_level="warning",
             timeout_graceful_shutdown=10,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,11 +17,11 @@ from getd.cli.output import (
     print_table,
     training_progress,
 )
-from getd.errors import ConfigError, RunInUse
+from getd.errors import ConfigError
 
 if TYPE_CHECKING:
     from getd.facts.knowledge_base import KnowledgeBase
-    from getd.prediction.run import Run
+    from getd.run import Run
 
 
 def train(
@@ -62,19 +63,20 @@ def train(
     data
         A folder with train, valid and test, a single file, or the name of a data set; else that of the config.
     """
+    from getd.api import train as train_model
     from getd.config import override, read_toml
     from getd.datasets.load import load
+    from getd.runs.config import Config
     from getd.runs.folder import RunFolder
-    from getd.training.start import full_config
-    from getd.training.start import train as train_model
 
     tables = override(read_toml(config) if config else {}, set or [])
     if seed is not None:
         tables = override(tables, [f"training.seed={seed}"])
-    checked = full_config(tables, model, {})  # a mistake shows before anything is read
     data = data or tables.get("data")
     if data is not None:
         tables["data"] = data  # so that the run's config.toml can be trained from
+    parsed = Config.parse(tables, model)  # a mistake shows before anything is read
+
     if data is not None:
         with download_progress() as progress:
             kb = load(data, progress=progress, **(reading or Reading()).settings())
@@ -83,14 +85,14 @@ def train(
     else:
         raise ConfigError("no data: name it after train, or as data = … in the config")
     print_notices(kb.notices)
-    if resume and out and RunFolder(out).exists() and "epochs" not in tables.get("training", {}):
-        epochs = RunFolder(out).read_config().get("training", {}).get("epochs")
-        checked["training"]["epochs"] = (
-            epochs if isinstance(epochs, int) else checked["training"]["epochs"]
-        )
-    with training_progress(quiet, checked["training"]["epochs"]) as callbacks:
+
+    epochs = parsed.training.epochs
+    if resume and out and RunFolder(out).exists() and "epochs" not in parsed.given["training"]:
+        stored = RunFolder(out).read_config().get("training", {}).get("epochs")
+        epochs = stored if isinstance(stored, int) else epochs
+    with training_progress(quiet, epochs) as callbacks:
         run = train_model(
-            kb, model, out, config=tables, resume=resume, overwrite=overwrite, callbacks=callbacks
+            kb, out=out, config=parsed, resume=resume, overwrite=overwrite, callbacks=callbacks
         )
     show_training(run, kb, json)
 
@@ -98,7 +100,9 @@ def train(
 def show_training(run: Run, kb: KnowledgeBase, json: bool) -> None:
     """What came of a training."""
     report = run.folder.read_report() if "test" in kb.splits else None
-    curves = draw_curves(run)
+    curves = run.path / "curves.svg"
+    if find_spec("matplotlib") is None:
+        print_notices(["learning curves are drawn with matplotlib: pip install 'getd[plots]'"])
     print_notices(run.notices)
     if json:
         epochs = len(run.folder.read_history())
@@ -108,7 +112,7 @@ def show_training(run: Run, kb: KnowledgeBase, json: bool) -> None:
         return
     if report:
         show_report(report, run.folder.read_config().get("published"))
-    print_line(f"run: {run.path}{f', learning curves: {curves}' if curves else ''}")
+    print_line(f"run: {run.path}{f', learning curves: {curves}' if curves.exists() else ''}")
 
 
 def show_report(report: dict[str, Any], published: dict[str, float] | None = None) -> None:
@@ -131,16 +135,3 @@ def show_report(report: dict[str, Any], published: dict[str, float] | None = Non
     title = f"{protocol['split']}: {metrics['questions']:,} questions, filtered, ties {protocol['ties']}"
     print_table(title, ["", "MRR", "Hits@1", "Hits@3", "Hits@10", "95 % of MRR"], rows)
     print_line(f"protocol: {protocol_sentence(protocol)}")
-
-
-def draw_curves(run: Run) -> Path | None:
-    """Loss and validation MRR by epoch, as a picture in the run folder; needs matplotlib."""
-    try:
-        from getd.plots.learning_curves import draw
-    except ImportError:
-        print_notices(["learning curves are drawn with matplotlib: pip install 'getd[plots]'"])
-        return None
-    try:
-        return draw(run.folder)
-    except RunInUse:  # another process goes on with the run already, and will draw them
-        return None

@@ -19,8 +19,8 @@ from getd.cli.output import (
 from getd.errors import ConfigError
 
 if TYPE_CHECKING:
+    from getd.api import Tuned
     from getd.tuning.study import Study
-    from getd.tuning.tune import Tuned
 
 
 def tune(
@@ -85,16 +85,18 @@ def tune(
     """
     from getd.config import override, read_toml
     from getd.datasets.load import load
-    from getd.training.start import full_config
+    from getd.runs.config import Config
 
     try:
-        from getd.tuning.tune import tune as search
+        import optuna  # noqa: F401
+
+        from getd.api import tune as search
     except ImportError:
         raise ConfigError("tuning needs Optuna: pip install 'getd[tune]'") from None
     if trials < 1:
         raise ConfigError(f"--trials: expected at least 1, found {trials}")
     tables = override(read_toml(config) if config else {}, set or [])
-    full_config(tables, model, {})  # a mistake shows before anything is read
+    Config.parse(tables, model)  # a mistake shows before anything is read
     data = data or tables.get("data")
     if data is None:
         raise ConfigError("no data: name it after tune, or as data = … in the config")
@@ -104,7 +106,7 @@ def tune(
     print_notices(kb.notices)
     with tuning_progress(quiet, trials) as (callbacks, retraining):
         found = search(
-            kb, model, study, trials=trials, space=space, config=tables, storage=storage, pruning=pruning, seed=seed,
+            kb, model, study=study, trials=trials, space=space, config=tables, storage=storage, pruning=pruning, seed=seed,
             out=out, callbacks=callbacks, retraining=retraining,
         )  # fmt: skip
     page = draw_page(found.study, Path(study).with_suffix(".html"))

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from getd.training.settings import TrainSettings
+from getd.runs.config import TrainSettings
 
 
 def sampled_loss(

@@ -14,7 +14,7 @@ from torch import Tensor
 from getd.facts.facts import Facts
 from getd.facts.known_answers import KnownAnswers
 from getd.models.base import ScoringModel
-from getd.training.settings import TrainSettings
+from getd.runs.config import TrainSettings
 from getd.training.statistics import take_statistics
 
 Pairs = tuple[Tensor, Tensor]

@@ -1,13 +1,26 @@
-"""Settings of ``[training]`` and ``[memory]``."""
+"""Everything that decides a training: the sections of a config, parsed and checked once."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, Self
 
 from annotated_types import Ge, Gt, Le, Lt
-from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import (
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
 
-from getd.config import Settings
+from getd.config import Settings, build, section_of, with_values
+from getd.errors import ConfigError, nearest
+from getd.models.registry import MODELS, model_settings
+from getd.models.settings import ModelSettings, TensorModelSettings
+
+SECTIONS = ("data", "model", "training", "memory", "published", "row")
 
 
 class MemorySettings(Settings):
@@ -77,3 +90,58 @@ class TrainSettings(Settings):
         if self.hard_negatives and self.shared_negatives:
             raise ValueError("hard_negatives goes with shared_negatives = false")
         return self
+
+
+@dataclass(frozen=True)
+class Config:
+    """A model, how it is trained, and what else a config file says."""
+
+    model_name: str
+    model: ModelSettings
+    training: TrainSettings
+    memory: MemorySettings
+    data: Any = None  # a name or a path, used where no other data is named
+    published: Any = None  # metrics to show next to the result
+    given: Mapping[str, Any] = field(default_factory=dict, repr=False)  # as the user wrote it
+
+    @classmethod
+    def parse(cls, tables: Mapping[str, Any], model: str | None = None, **training: Any) -> Config:
+        """Check the tables of a config; ``model`` and settings of ``[training]`` take precedence."""
+        for section in tables:
+            if section not in SECTIONS:
+                raise ConfigError(f"no section {section!r} in a config{nearest(section, SECTIONS)}")
+
+        model_values = section_of(tables, "model")
+        if model:
+            model_values["name"] = model
+        training_values = section_of(tables, "training") | training
+        given = {**tables, "model": model_values, "training": training_values}
+
+        name = model_values.get("name", "getd")
+        settings = {key: value for key, value in model_values.items() if key != "name"}
+        checked = model_settings(name, settings)
+        defaults = MODELS[name].training_defaults
+        chosen = build(TrainSettings, {**defaults, **training_values}, "training")
+
+        # A kvsall batch opens one position, so batch statistics are those of one position.
+        if isinstance(checked, TensorModelSettings) and checked.norms_by_position is None:
+            by_position = chosen.regime == "kvsall" and checked.norm == "batch"
+            checked = checked.model_copy(update={"norms_by_position": by_position})
+
+        memory = build(MemorySettings, section_of(tables, "memory"), "memory")
+        extra = {key: tables[key] for key in ("data", "published") if key in tables}
+        return cls(name, checked, chosen, memory, given=given, **extra)
+
+    def with_values(self, values: Mapping[str, Any]) -> Config:
+        """Parse the config again with other values, named ``section.key``."""
+        return Config.parse(with_values(self.given, values))
+
+    def tables(self) -> dict[str, Any]:
+        """Return every setting, ready to be written as TOML."""
+        extra = {"data": self.data, "published": self.published}
+        return {
+            **{key: value for key, value in extra.items() if value is not None},
+            "model": {"name": self.model_name, **self.model.model_dump()},
+            "training": self.training.model_dump(),
+            "memory": self.memory.model_dump(),
+        }

@@ -1,0 +1,183 @@
+"""A trained run and what one can do with it: evaluate, predict, explain, rate, complete, extend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from getd.calibration.calibrate import Calibration
+from getd.choices import ReadFormat
+from getd.evaluation.evaluate import Evaluation
+from getd.facts.knowledge_base import KnowledgeBase
+from getd.facts.parse import Names, find_relation, parse_fact
+from getd.models.base import ScoringModel
+from getd.prediction.answer import Answer
+from getd.prediction.complete import CompletionRequest, complete
+from getd.prediction.explain import Explanation
+from getd.prediction.export import Form, export
+from getd.prediction.predictor import Predictor
+from getd.prediction.question import Question, parse_question, positions_of
+from getd.prediction.questions import FactSource, read_facts, read_new_facts
+from getd.prediction.rate import Rating
+from getd.runs.fitted import recalibrate, remember
+from getd.runs.folder import RunFolder
+from getd.runs.opened import OpenedRun, open_run
+from getd.training.new_entities import extend
+
+Progress = Callable[[int, int], None]  # called with how much is done, and how much there is
+
+
+def no_progress(done: int, total: int) -> None:
+    """Show nothing."""
+
+
+class Run:
+    """A trained run. ``getd.open_run(path)`` opens one, ``getd.train(...)`` returns one."""
+
+    def __init__(self, opened: OpenedRun) -> None:
+        self.opened = opened
+        self.predictor = Predictor(opened)
+
+    @classmethod
+    def open(cls, path: str | Path, memory: bool = True) -> Run:
+        """Open the folder that training left; ``memory=False`` leaves its memory out."""
+        return cls(open_run(path, memory))
+
+    @property
+    def path(self) -> Path:
+        """The run folder."""
+        return self.opened.path
+
+    @property
+    def folder(self) -> RunFolder:
+        """The files of the run."""
+        return self.opened.folder
+
+    @property
+    def kb(self) -> KnowledgeBase:
+        """The knowledge base it was trained on."""
+        return self.opened.kb
+
+    @property
+    def model(self) -> ScoringModel:
+        """The trained model, with its memory if it has one."""
+        return self.opened.model
+
+    @property
+    def calibration(self) -> Calibration:
+        """What turns scores into probabilities."""
+        return self.opened.calibration
+
+    @property
+    def notices(self) -> Sequence[str]:
+        """Messages about the run for the user."""
+        return self.opened.notices
+
+    def evaluate(self, split: str = "test", **options: Any) -> Evaluation:
+        """Rank the answers of a split; options as for :func:`getd.evaluate`."""
+        return self.opened.evaluate(split, **options)
+
+    def predict(
+        self, relation: str, entities: Names, top: int = 10, include_known: bool = False
+    ) -> list[Answer]:
+        """Answer one question; ``"?"`` marks what to predict: up to three entities, or the relation.
+
+        ``entities`` are names in order, or a mapping of roles to names. Known answers are left out
+        unless ``include_known``.
+        """
+        return self.answer([self.question(relation, entities)], top, include_known)[0]
+
+    def question(self, relation: str, entities: Names) -> Question:
+        """Parse a question once, to ask it more than once or together with others."""
+        return parse_question(self.kb, relation, entities)
+
+    def answer(
+        self, questions: Sequence[Question], top: int = 10, include_known: bool = False
+    ) -> list[list[Answer]]:
+        """Answer many questions at once; the result has one list of answers per question."""
+        return self.predictor.answer(questions, top, include_known)
+
+    def explain(
+        self,
+        relation: str,
+        entities: Names,
+        positions: Iterable[int | str] | None = None,
+        top: int = 3,
+    ) -> list[Explanation]:
+        """Return the training facts that support entities of a fact most.
+
+        ``positions`` are indexes or roles of the entities to explain; None: all of them.
+        """
+        fact = parse_fact(self.kb, relation, entities)
+        columns = positions_of(self.kb, fact, positions)
+        return self.predictor.explain_fact(fact, columns, top)
+
+    def rate(self, facts: FactSource, form: ReadFormat | None = None) -> list[Rating]:
+        """Rate facts: how plausible they are, how likely true, and the rank of each entity.
+
+        ``facts`` is a file, a data frame, or an iterable of ``(relation, entity, …)``.
+        """
+        order, blocks = read_facts(facts, self.kb, form)
+        ratings = [rating for block in blocks.values() for rating in self.predictor.rate(block)]
+        return [ratings[index] for index in order]
+
+    def suspicious(self, top: int = 20, progress: Progress = no_progress) -> list[Rating]:
+        """Return the known facts that look most like mistakes, the worst first."""
+        return self.predictor.suspicious(top, progress)
+
+    def complete(
+        self,
+        relation: str,
+        out: str | Path,
+        top: int = 100,
+        min_confidence: float = 0.5,
+        overwrite: bool = False,
+        progress: Progress = no_progress,
+    ) -> int:
+        """Write the most probable missing facts of a relation to a file; returns their number."""
+        number = find_relation(self.kb, relation)
+        request = CompletionRequest(self.opened.fingerprint(), number, top, min_confidence)
+        return complete(self.predictor.answerer, request, Path(out), progress, overwrite)
+
+    def extend(
+        self,
+        facts: FactSource,
+        out: str | Path,
+        progress: Progress = no_progress,
+        form: ReadFormat | None = None,
+    ) -> Run:
+        """Write a run that knows more facts and their new entities, without training again."""
+        named = read_new_facts(facts, self.kb, form)
+        return Run(extend(self.opened, named, Path(out), progress))
+
+    def export(
+        self,
+        out: str | Path,
+        to: Form = "parquet",
+        overwrite: bool = False,
+        progress: Progress = no_progress,
+    ) -> list[Path]:
+        """Write the vectors as tables (parquet, npz) or the scores as a graph (onnx)."""
+        return export(self.opened, Path(out), to, overwrite, progress)
+
+    def calibrate(self, sample: int | None = None) -> Calibration:
+        """Fit probabilities on validation and keep them in the run."""
+        calibration = recalibrate(self.opened, sample)
+        draw_reliability(self.folder)
+        return calibration
+
+    def remember(self, sample: int | None = None) -> float:
+        """Give the run a memory of its training facts; returns the MRR on validation."""
+        mrr = remember(self.opened, sample)
+        draw_reliability(self.folder)
+        return mrr
+
+
+def draw_reliability(folder: RunFolder) -> None:
+    """Draw ``calibration.svg`` in a calibrated run folder, if matplotlib is installed."""
+    if folder.is_calibrated() and find_spec("matplotlib"):
+        from getd.plots.reliability import draw
+
+        draw(folder)

@@ -1,0 +1,124 @@
+"""An opened run: its folder, its knowledge base and its model, with what was fitted to the model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from getd.calibration.calibrate import Calibration
+from getd.errors import RunError
+from getd.evaluation.evaluate import Evaluation, evaluate
+from getd.evaluation.protocol import Choice
+from getd.facts.knowledge_base import KnowledgeBase
+from getd.facts.split import SPLITS
+from getd.memory.memory import Memory, WithMemory
+from getd.models.base import ScoringModel
+from getd.runs.fingerprint import weights_fingerprint
+from getd.runs.folder import RunFolder
+from getd.runs.stored import model_fingerprint, read_calibration, read_memory, read_model
+
+IDENTITY = (  # the files that tell a run from any other
+    "config.toml",
+    "weights.safetensors",
+    "entities.txt",
+    "facts.parquet",
+    "memory.json",
+    "calibration.json",
+)
+
+
+@dataclass
+class OpenedRun:
+    """A run in memory. Training returns one; evaluation, prediction and serving read it."""
+
+    folder: RunFolder
+    kb: KnowledgeBase
+    model: ScoringModel
+    calibration: Calibration = field(default_factory=Calibration)
+    notices: Sequence[str] = ()  # messages about the run for the user
+
+    @property
+    def path(self) -> Path:
+        """The run folder."""
+        return self.folder.path
+
+    def evaluate(self, split: str = "test", **options: Any) -> Evaluation:
+        """Rank the answers of a split; options as for :func:`getd.evaluation.evaluate.evaluate`."""
+        memory = self.memory_choice() if self.model.memory_weights is not None else None
+        epoch = self.epoch_choice()
+        return evaluate(self.model, self.kb, split, epoch=epoch, memory=memory, **options)
+
+    def epoch_choice(self) -> Choice:
+        """Return the facts by which the epoch of the weights was chosen."""
+        if "valid" not in self.kb.splits:
+            return Choice(None)
+        sample = self.folder.read_config().get("training", {}).get("validation_sample")
+        return self._choice("environment.json", "validation_filter", sample)
+
+    def memory_choice(self) -> Choice:
+        """Return the facts on which the weights of the memory were fitted."""
+        sample = self.folder.read_json("memory.json").get("sample")
+        return self._choice("memory.json", "filter", sample)
+
+    def fingerprint(self) -> str:
+        """Return a hash of the run's weights, names, facts, memory and calibration."""
+        digest = sha256()
+        for name in IDENTITY:
+            path = self.path / name
+            digest.update(path.read_bytes() if path.exists() else b"")
+        return digest.hexdigest()
+
+    def _choice(self, name: str, key: str, sample: Any) -> Choice:
+        """Read a choice on validation with the filter that a file of the run names.
+
+        Older runs do not name it: they left out the known answers of all splits.
+        """
+        path = self.path / name
+        content = self.folder.read_json(name) if path.is_file() else {}
+        splits = content.get(key, list(self.kb.splits))
+        if not isinstance(splits, list) or not all(split in SPLITS for split in splits):
+            raise RunError(f"{path}: expected {key} to name splits, found another thing")
+        return Choice("valid", tuple(splits), sample if isinstance(sample, int) else None)
+
+
+def open_run(path: str | Path, memory: bool = True) -> OpenedRun:
+    """Open the folder that training left, with its memory if it has one."""
+    run = open_bare_run(Path(path))
+    folder = run.folder
+    notices = []
+    weights = folder.read_fingerprint() or weights_fingerprint(run.model.state_dict())
+
+    if memory and folder.has_memory():
+        memory_weights = read_memory(folder, weights)
+        if memory_weights is None:
+            notices.append(_fitted_to_another(folder, "memory.json", "remember"))
+        else:
+            counts = Memory.from_facts(run.kb.split("train"), run.kb.n_entities)
+            run.model = WithMemory(run.model, counts, memory_weights).eval()
+
+    if folder.is_calibrated():
+        calibration = read_calibration(folder, model_fingerprint(run.model, weights))
+        if calibration is not None:
+            run.calibration = calibration
+        elif memory or not folder.has_memory():
+            notices.append(_fitted_to_another(folder, "calibration.json", "calibrate"))
+
+    run.notices = tuple(notices)
+    return run
+
+
+def open_bare_run(path: Path) -> OpenedRun:
+    """Open a run without what was fitted to its model: no memory, no calibration."""
+    folder = RunFolder(path)
+    kb = folder.read_knowledge_base()
+    return OpenedRun(folder, kb, read_model(folder, kb))
+
+
+def _fitted_to_another(folder: RunFolder, name: str, command: str) -> str:
+    path = folder.path
+    return (
+        f"{path / name} was fitted to another model and is not used; getd {command} {path} fits it"
+    )
