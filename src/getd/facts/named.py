@@ -1,28 +1,29 @@
-"""Facts as they stand in a file: names, in the order of the lines, one block per arity.
+"""Facts with their names, in the order of a file's lines, one block per arity.
 
-Names are numbered as they come in, and a fact holds numbers: its roles are a number too, so that facts of many role
-signatures cost no more than facts of one.
+Names get numbers as they arrive, and facts hold these numbers. Role signatures are numbered too,
+so facts of many signatures cost no more than facts of one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from getd.arrays import Ids
+from getd.arrays import Bools, Ids
 from getd.errors import FactError
 from getd.facts.relation import Roles
 
-Codes = npt.NDArray[np.uint32]  # numbers of names, in the order in which the names came
-BATCH = 100_000  # rows gathered in Python before they become arrays
+Codes = npt.NDArray[np.uint32]  # numbers of names, in the order of their arrival
+BATCH_ROWS = 100_000  # rows that are kept in Python before they become arrays
 
-# one fact on its way in: row (a number that orders the facts of a file), relation, entities, and how far its
-# entities were rearranged into canonical order (0: they stood so)
+# One fact on its way in: row (orders the facts of a file), relation, entities, and a number for how
+# its entities were rearranged into canonical order (0: not at all).
 Row = tuple[int, str, Sequence[str], int]
 
 
@@ -31,16 +32,16 @@ class Block:
     """Facts of one arity, in the order of their rows."""
 
     row: Ids  # (n,): orders the facts over all blocks
-    relation: Codes  # (n,): among the relation names of the labels
-    signature: Codes  # (n,): among the role signatures of the labels
-    entities: Codes  # (n, arity): among the entity names of the labels
-    arrangement: Ids  # (n,): 0 for facts that stood in canonical order already
+    relation: Codes  # (n,): numbers of relation names
+    signature: Codes  # (n,): numbers of role signatures
+    entities: Codes  # (n, arity): numbers of entity names
+    arrangement: Ids  # (n,): 0 for facts that were in canonical order already
 
     def __len__(self) -> int:
         return len(self.row)
 
-    def take(self, rows: Ids | npt.NDArray[np.bool_]) -> Block:
-        """Some of the facts."""
+    def take(self, rows: Ids | Bools) -> Block:
+        """Select facts by row numbers or by a mask."""
         return Block(
             self.row[rows],
             self.relation[rows],
@@ -52,35 +53,37 @@ class Block:
 
 @dataclass(frozen=True)
 class NamedFacts:
-    """Facts with their names. The names may be more than the facts hold."""
+    """Facts with their names; there may be more names than the facts use."""
 
     blocks: Mapping[int, Block]  # by arity
     signatures: tuple[Roles, ...]
     relations: pl.Series  # names, text
     entities: pl.Series  # names, text
-    notices: tuple[str, ...] = ()  # what a user should be told about how they were read
+    notices: tuple[str, ...] = ()  # messages to the user about the reading
 
     def __len__(self) -> int:
         return sum(len(block) for block in self.blocks.values())
 
     def with_blocks(self, blocks: Mapping[int, Block]) -> NamedFacts:
-        """The same names with these facts."""
+        """Keep the names, replace the facts."""
         return replace(self, blocks=MappingProxyType(dict(blocks)))
 
     def texts(self, arity: int) -> pl.DataFrame:
         """Relation and entities of a block as text, columns ``relation`` and ``"0" .. "n-1"``."""
         block = self.blocks[arity]
         columns = [self.relations.gather(block.relation).alias("relation")]
-        columns += [self.entities.gather(block.entities[:, j]).alias(str(j)) for j in range(arity)]
+        for position in range(arity):
+            names = self.entities.gather(block.entities[:, position])
+            columns.append(names.alias(str(position)))
         return pl.DataFrame(columns)
 
     def facts(self) -> Iterator[tuple[int, Roles, tuple[str, ...]]]:
-        """Row, roles, and ``(relation, entity, …)`` of every fact, block by block; a Python loop."""
+        """Row, roles and ``(relation, entity, …)`` of every fact, block by block; a Python loop."""
         for arity, block in self.blocks.items():
+            rows = block.row.tolist()
             signatures = block.signature.tolist()
-            for row, signature, fact in zip(
-                block.row.tolist(), signatures, self.texts(arity).iter_rows(), strict=True
-            ):
+            texts = self.texts(arity).iter_rows()
+            for row, signature, fact in zip(rows, signatures, texts, strict=True):
                 yield row, self.signatures[signature], fact
 
     def rows(self) -> list[tuple[str, ...]]:
@@ -97,48 +100,52 @@ class NamedFacts:
 
 
 def new_block(row: Ids, relation: Codes, signature: Codes, entities: Codes) -> Block:
-    """Facts that stood in canonical order already."""
+    """A block of facts that were in canonical order already."""
     return Block(row, relation, signature, entities, np.zeros(len(row), dtype=np.int64))
 
 
 def concatenate(parts: Sequence[NamedFacts]) -> NamedFacts:
-    """The facts of several files, one file after the other."""
+    """Join the facts of several files, one file after the other."""
     if len(parts) == 1:
         return parts[0]
-    builder, first_row = NamedFactsBuilder(), 0
+
+    builder = NamedFactsBuilder()
+    first_row = 0
     for part in parts:
-        relations, entities = (
-            builder.relation_codes(part.relations),
-            builder.entity_codes(part.entities),
-        )
-        signatures = np.array(
-            [builder.signature(roles) for roles in part.signatures], dtype=np.uint32
-        )
+        # Each file has numbered its names by itself.
+        relations = builder.relation_codes(part.relations)
+        entities = builder.entity_codes(part.entities)
+        signatures = [builder.signature(roles) for roles in part.signatures]
+        signature_codes = np.array(signatures, dtype=np.uint32)
+
+        last_row = 0
         for block in part.blocks.values():
-            builder.add_block(
-                Block(
-                    block.row + first_row,
-                    relations[block.relation],
-                    signatures[block.signature],
-                    entities[block.entities],
-                    block.arrangement,
-                )
+            renumbered = Block(
+                block.row + first_row,
+                relations[block.relation],
+                signature_codes[block.signature],
+                entities[block.entities],
+                block.arrangement,
             )
-        first_row += 1 + max((int(block.row[-1]) for block in part.blocks.values()), default=0)
-    return replace(
-        builder.build(), notices=tuple(notice for part in parts for notice in part.notices)
-    )
+            builder.add_block(renumbered)
+            last_row = max(last_row, int(block.row[-1]))
+        first_row += last_row + 1
+
+    notices = tuple(notice for part in parts for notice in part.notices)
+    return replace(builder.build(), notices=notices)
 
 
 class NamedFactsBuilder:
-    """Gathers facts piece by piece; names are numbered at once, so memory holds each name one time."""
+    """Collects facts piece by piece; names are numbered at once, so each is held only once."""
 
     def __init__(self) -> None:
-        self._relations = _Dictionary("relation")
-        self._entities = _Dictionary("entity")
+        self._relations = _NameCodes("relation")
+        self._entities = _NameCodes("entity")
         self._signatures: dict[Roles, int] = {}
-        self._parts: dict[int, list[Block]] = {}
-        self._pending: dict[int, _Pending] = {}
+        self._parts: dict[int, list[Block]] = {}  # by arity
+
+        # Single rows wait by arity: row, relation, signature, entities, arrangement.
+        self._pending: dict[int, list[tuple[int, str, int, Sequence[str], int]]] = {}
         self._n_pending = 0
 
     def signature(self, roles: Roles) -> int:
@@ -154,14 +161,16 @@ class NamedFactsBuilder:
         return self._entities.codes(names)
 
     def entity_table(self, columns: Sequence[pl.Series]) -> Codes:
-        """The numbers of the names of columns of equal length, ``(n, len(columns))``; short columns many at a time."""
+        """The numbers of the names in columns of equal length, ``(n, len(columns))``."""
         n = len(columns[0])
         codes = np.empty((n, len(columns)), dtype=np.uint32)
-        at_once = max(1, BATCH // max(n, 1))
-        for start in range(0, len(columns), at_once):
-            part = columns[start : start + at_once]
+
+        # Short columns are numbered many at a time.
+        step = max(1, BATCH_ROWS // max(n, 1))
+        for start in range(0, len(columns), step):
+            part = columns[start : start + step]
             names = pl.concat([column.alias("") for column in part]) if len(part) > 1 else part[0]
-            codes[:, start : start + at_once] = self.entity_codes(names).reshape(len(part), n).T
+            codes[:, start : start + step] = self.entity_codes(names).reshape(len(part), n).T
         return codes
 
     def add_block(self, block: Block) -> None:
@@ -174,64 +183,45 @@ class NamedFactsBuilder:
         row, relation, *names = facts.get_columns()
         entities = self.entity_table(names)
         signature = np.full(len(facts), self.signature(roles), dtype=np.uint32)
-        self.add_block(
-            new_block(row.to_numpy(), self.relation_codes(relation), signature, entities)
-        )
+        relation_codes = self.relation_codes(relation)
+        self.add_block(new_block(row.to_numpy(), relation_codes, signature, entities))
 
     def add_row(self, roles: Roles, row: Row) -> None:
-        """Add one fact; cheap, the work is done for many at once."""
-        pending = self._pending.setdefault(len(roles), _Pending([], [], [], [], []))
+        """Add one fact; this is cheap, because the work is done for many at once."""
         number, relation, entities, arrangement = row
-        pending.rows.append(number)
-        pending.relations.append(relation)
-        pending.signatures.append(self.signature(roles))
-        pending.entities.extend(entities)
-        pending.arrangements.append(arrangement)
+        pending = self._pending.setdefault(len(roles), [])
+        pending.append((number, relation, self.signature(roles), entities, arrangement))
         self._n_pending += 1
-        if self._n_pending >= BATCH:
+        if self._n_pending >= BATCH_ROWS:
             self._flush()
 
     def build(self) -> NamedFacts:
-        """What was gathered, each block in the order of its rows."""
+        """Return all facts, each block in the order of its rows, with the names that they use."""
         self._flush()
-        blocks = {arity: _joined(parts) for arity, parts in self._parts.items()}
+        blocks = {arity: _join_blocks(parts) for arity, parts in self._parts.items()}
         self._parts = {}
-        relations, relation_of = self._relations.names(block.relation for block in blocks.values())
-        entities, entity_of = self._entities.names(block.entities for block in blocks.values())
-        renumbered = {
-            arity: replace(
-                block, relation=relation_of(block.relation), entities=entity_of(block.entities)
-            )
-            for arity, block in blocks.items()
-        }
-        return NamedFacts(
-            MappingProxyType(renumbered), tuple(self._signatures), relations, entities
-        )
+
+        relations, relation_ids = self._relations.used([b.relation for b in blocks.values()])
+        entities, entity_ids = self._entities.used([b.entities for b in blocks.values()])
+        for arity, block in blocks.items():
+            relation = relation_ids[block.relation]
+            blocks[arity] = replace(block, relation=relation, entities=entity_ids[block.entities])
+        return NamedFacts(MappingProxyType(blocks), tuple(self._signatures), relations, entities)
 
     def _flush(self) -> None:
         for arity, pending in self._pending.items():
-            entities = self.entity_codes(text_series("entity", pending.entities))
-            self.add_block(
-                Block(
-                    np.array(pending.rows, dtype=np.int64),
-                    self.relation_codes(text_series("relation", pending.relations)),
-                    np.array(pending.signatures, dtype=np.uint32),
-                    entities.reshape(len(pending.rows), arity),
-                    np.array(pending.arrangements, dtype=np.int64),
-                )
+            rows, relations, signatures, facts, arrangements = zip(*pending, strict=True)
+            entities = self.entity_codes(text_series("entity", list(chain.from_iterable(facts))))
+            block = Block(
+                np.array(rows, dtype=np.int64),
+                self.relation_codes(text_series("relation", relations)),
+                np.array(signatures, dtype=np.uint32),
+                entities.reshape(len(pending), arity),
+                np.array(arrangements, dtype=np.int64),
             )
-        self._pending, self._n_pending = {}, 0
-
-
-@dataclass
-class _Pending:
-    """Facts of one arity on their way in; the entities of all of them in one list."""
-
-    rows: list[int]
-    relations: list[str]
-    signatures: list[int]
-    entities: list[str]
-    arrangements: list[int]
+            self.add_block(block)
+        self._pending = {}
+        self._n_pending = 0
 
 
 def text_series(name: str, values: Sequence[str | None]) -> pl.Series:
@@ -242,37 +232,34 @@ def text_series(name: str, values: Sequence[str | None]) -> pl.Series:
         raise FactError(f"expected names that UTF-8 can hold, found {error.object!r}") from None
 
 
-class _Dictionary:
-    """Names and their numbers, in the order in which they came."""
+class _NameCodes:
+    """Names and their numbers, in the order of their arrival."""
 
     def __init__(self, name: str) -> None:
         self._dtype = pl.Categorical(pl.Categories.random(name))
-        self._kept = pl.Series([""]).cast(
-            self._dtype
-        )  # polars forgets the numbers once no column has them
+
+        # Polars forgets the numbers as soon as no column has them.
+        self._kept = pl.Series([""]).cast(self._dtype)
 
     def codes(self, names: pl.Series) -> Codes:
-        """The numbers of names; new ones get the next."""
+        """The numbers of names; a new name gets the next number."""
         codes: Codes = names.cast(pl.String).cast(self._dtype).to_physical().to_numpy()
         return codes
 
-    def names(self, codes: Iterable[Codes]) -> tuple[pl.Series, Callable[[Codes], Codes]]:
-        """The names that are used, and what gives codes their numbers among these."""
-        arrays = list(codes)
-        used = np.zeros(1 + max((int(array.max()) for array in arrays), default=-1), dtype=bool)
+    def used(self, arrays: Sequence[Codes]) -> tuple[pl.Series, Codes]:
+        """The names that arrays of codes use, and for each code its number among these names."""
+        largest = max((int(array.max()) for array in arrays), default=-1)
+        is_used = np.zeros(1 + largest, dtype=bool)
         for array in arrays:
-            used[array] = True
-        names = (
-            pl.Series("name", np.flatnonzero(used).astype(np.uint32))
-            .cat.to(self._dtype)
-            .cast(pl.String)
-        )
-        numbers = np.cumsum(used, dtype=np.uint32) - np.uint32(1)
-        return names, lambda array: numbers[array]
+            is_used[array] = True
+
+        codes = pl.Series("name", np.flatnonzero(is_used).astype(np.uint32))
+        names = codes.cat.to(self._dtype).cast(pl.String)
+        return names, np.cumsum(is_used, dtype=np.uint32) - np.uint32(1)
 
 
-def _joined(parts: Sequence[Block]) -> Block:
-    """The blocks as one, in the order of their rows."""
+def _join_blocks(parts: Sequence[Block]) -> Block:
+    """Join blocks of one arity, in the order of their rows."""
     block = parts[0]
     if len(parts) > 1:
         block = Block(

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import polars as pl
 
 from getd.facts.escape import unescape_expr, wrong_escape
-from getd.facts.named import BATCH, NamedFacts, NamedFactsBuilder
+from getd.facts.named import BATCH_ROWS, NamedFacts, NamedFactsBuilder
 from getd.facts.relation import default_roles
 from getd.io.lines import BOM, MAX_LINE, Piece, read_pieces
 from getd.io.problems import Problems
@@ -225,7 +225,7 @@ def _quoted_rows(
             groups.setdefault(len(row), []).append((start, row))
             n_rows += 1
         start = first.first_line + reader.line_num
-        if n_rows >= BATCH:
+        if n_rows >= BATCH_ROWS:
             yield from _grouped(groups)
             groups, n_rows = {}, 0
     yield from _grouped(groups)

@@ -30,7 +30,7 @@ class Problems:
         self._messages: dict[int, str | FactError] = {}  # by line
 
     def add(self, line: int, message: str | FactError) -> None:
-        """Record a bad line; only its first problem counts. An error gets its text if it is shown."""
+        """Record a bad line and its first problem; an error gets its text only if it is shown."""
         if line not in self._messages:
             self.count += 1
         if len(self._messages) < MAX_KEPT:
