@@ -25,7 +25,8 @@ import numpy as np
 
 from benchmarks.harness import ROOT, Figure, Plot, Result, Series, Skipped, best
 from getd.api import open_run
-from getd.calibration.calibrate import Calibration, Confidence
+from getd.calibration.calibrate import Calibration
+from getd.calibration.confidence import Confidence
 from getd.datasets.load import load
 from getd.errors import DataNotFound
 from getd.facts.knowledge_base import KnowledgeBase

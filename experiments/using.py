@@ -22,7 +22,8 @@ import torch
 
 import getd
 from getd.api import open_run
-from getd.calibration.calibrate import Calibration, area_under_curve, corrupt, reliability
+from getd.calibration.calibrate import Calibration, reliability
+from getd.calibration.confidence import area_under_curve, corrupt
 from getd.evaluation.evaluate import baseline_models
 from getd.evaluation.ranks import rank_facts
 from getd.experiments.rows import find_row

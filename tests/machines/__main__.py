@@ -32,7 +32,7 @@ NUMERIC = (
     "tests/models/test_norms.py",
     "tests/models/test_rae.py",
     "tests/models/test_transe.py",
-    "tests/evaluation/test_counting.py",
+    "tests/evaluation/test_rank_scores.py",
     "tests/evaluation/test_metrics.py",
     "tests/evaluation/test_ranks.py",
     "tests/training/test_loss.py",

@@ -14,7 +14,8 @@ import pytest
 import getd
 from experiments.using import demo_rules
 from getd.api import open_run
-from getd.calibration.calibrate import Calibration, Confidence
+from getd.calibration.calibrate import Calibration
+from getd.calibration.confidence import Confidence
 from getd.errors import FactError, RunError
 from getd.evaluation.ranks import rank_facts
 from getd.facts.facts import Facts, join

@@ -1,8 +1,9 @@
-"""How well an entity fits a place, by what else it does.
+"""How well an entity fits a slot, judged by the other slots it fills.
 
-A *role* here is a relation and a position in it. An entity fits a role as the share, among the entities that have
-another role of its, of those that have this one too; its best other role counts. With another fact in the same role it
-fits wholly; of an entity without other facts nothing is known.
+A slot is a relation and one of its positions. An entity fits a slot as well as the best of its
+other slots says: the share, among the entities that fill that other slot, of those that fill this
+one too. An entity with another fact in the same slot fits wholly. Nothing is known about an entity
+without other facts.
 """
 
 from __future__ import annotations
@@ -11,122 +12,105 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
-from getd.arrays import Floats, Ids
+from getd.arrays import Bools, Floats, Ids, expand_spans, find_sorted
 from getd.facts.facts import Blocks, Facts
 from getd.facts.knowledge_base import KnowledgeBase
 
-NEUTRAL = 0.1  # where nothing is known
-JOINED = 2**22  # pairs of roles of one entity that are held at a time
+NEUTRAL = 0.1  # the fit of an entity about which nothing is known
+MAX_PAIRS = 2**22  # pairs of slots of one entity that are held at a time
 
 
 class SlotFit:
-    """The roles of all entities in some facts; :meth:`of` says how well others, or these themselves, fit in."""
+    """The slots that every entity fills in some facts; :meth:`of` rates other facts, or these."""
 
     def __init__(self, kb: KnowledgeBase, splits: Iterable[Blocks] | None = None) -> None:
-        blocks = [
-            facts
-            for split in (kb.splits.values() if splits is None else splits)
-            for facts in split.values()
-        ]
-        self._first = np.cumsum([0, *(signature.arity for signature in kb.signatures)])
-        self._n = int(self._first[-1])
-        places = [self._places(facts).reshape(-1) for facts in blocks] or [
-            np.zeros(0, dtype=np.int64)
-        ]
-        self._pairs, self._counts = np.unique(np.concatenate(places), return_counts=True)
-        self._entity, self._role = np.divmod(self._pairs, self._n)
-        self._holders = np.bincount(self._role, minlength=self._n)
-        self._starts = np.searchsorted(self._entity, np.arange(kb.n_entities + 1))
-        self._keys, self._together = _sums(
-            self._role[first] * self._n + self._role[second]
-            for first, second in _joined(self._entity)
-        )
+        self._first_slot = np.cumsum([0, *(signature.arity for signature in kb.signatures)])
+        self._n_slots = int(self._first_slot[-1])
 
-    def of(self, facts: Facts, own: bool | npt.NDArray[np.bool_]) -> Floats:
-        """How well the entities of facts fit their places, ``(n, arity)``, between 0 and 1.
+        # A fill is an entity and a slot, as one number. Counts end with a 0 for index -1: no such fill.
+        fills = [np.zeros(0, dtype=np.int64)]
+        for blocks in kb.splits.values() if splits is None else splits:
+            fills += [self._fills(facts).reshape(-1) for facts in blocks.values()]
+        self._distinct, counts = np.unique(np.concatenate(fills), return_counts=True)
+        self._counts = np.append(counts, 0)
 
-        ``own`` says whether a fact is among those that were counted: then it does not speak for itself.
+        entity, self._slot = np.divmod(self._distinct, self._n_slots)
+        self._starts = np.searchsorted(entity, np.arange(kb.n_entities + 1))
+        self._holders = np.bincount(self._slot, minlength=self._n_slots)
+        self._slot_pairs, self._both = _count_pairs(entity, self._slot, self._n_slots)
+
+    def of(self, facts: Facts, own: bool | Bools) -> Floats:
+        """Rate how well the entities of facts fit their slots: ``(n, arity)``, between 0 and 1.
+
+        ``own`` says whether a fact is among those counted: then it is no evidence for itself.
         """
-        places = self._places(facts)
-        is_own = np.broadcast_to(np.asarray(own, dtype=bool).reshape(-1, 1), places.shape)
-        asked, number = np.unique(
-            np.stack([places[..., None], is_own[..., None]], -1).reshape(-1, 2),
-            axis=0,
-            return_inverse=True,
-        )
-        fit = self._fit(asked[:, 0], asked[:, 1])
-        found: Floats = fit[number.reshape(-1)].reshape(places.shape)
-        return found
+        fills = self._fills(facts)
+        is_own = np.broadcast_to(np.asarray(own, dtype=bool).reshape(-1, 1), fills.shape)
+        keys, inverse = np.unique(2 * fills + is_own, return_inverse=True)
 
-    def _fit(self, places: Ids, own: Ids) -> Floats:
-        entity, role = np.divmod(places, self._n)
-        place = np.minimum(np.searchsorted(self._pairs, places), max(len(self._pairs) - 1, 0))
-        count = (
-            np.where(self._pairs[place] == places, self._counts[place], 0)
-            if len(self._pairs)
-            else 0 * places
-        )
+        fit: Floats = self._fit(*np.divmod(keys, 2))[inverse].reshape(fills.shape)
+        return fit
+
+    def _fit(self, fills: Ids, own: Ids) -> Floats:
+        entity, slot = np.divmod(fills, self._n_slots)
+        count = self._counts[find_sorted(self._distinct, fills)]
         fit = np.where(count - own > 0, 1.0, 0.0)
-        asked = np.flatnonzero(count - own <= 0)
-        sizes = self._starts[entity[asked] + 1] - self._starts[entity[asked]]
-        alone = np.ones(len(asked), dtype=bool)
+
+        # The rest are judged by the other slots of their entities, some at a time.
+        rest = np.flatnonzero(count - own <= 0)
+        sizes = self._starts[entity[rest] + 1] - self._starts[entity[rest]]
+        alone = np.ones(len(rest), dtype=bool)
         for part in _parts(sizes):
-            some, size = asked[part], sizes[part]
-            row = np.repeat(np.arange(len(some)), size)
-            other = (
-                np.repeat(self._starts[entity[some]], size)
-                + np.arange(size.sum())
-                - np.repeat(np.cumsum(size) - size, size)
-            )
-            differs = self._role[other] != role[some][row]
-            row, other = row[differs], other[differs]
-            without = own[some][row]  # the entity itself does not count among those that have both
-            share = (self._both(role[some][row], self._role[other]) - without) / np.maximum(
-                self._holders[self._role[other]] - without, 1
-            )
-            np.maximum.at(fit, some[row], share)
+            chosen = rest[part]
+            row = np.repeat(np.arange(len(chosen)), sizes[part])
+            other = self._slot[expand_spans(self._starts[entity[chosen]], sizes[part])]
+            differs = other != slot[chosen][row]
+            row = row[differs]
+            other = other[differs]
+
+            # The entity itself does not count among those that fill both slots.
+            without = own[chosen][row]
+            pair = find_sorted(self._slot_pairs, slot[chosen][row] * self._n_slots + other)
+            holders = np.maximum(self._holders[other] - without, 1)
+            np.maximum.at(fit, chosen[row], (self._both[pair] - without) / holders)
             alone[part.start + np.unique(row)] = False
-        fit[asked[alone]] = NEUTRAL
+
+        fit[rest[alone]] = NEUTRAL
         return np.clip(fit, 0.0, 1.0)
 
-    def _both(self, first: Ids, second: Ids) -> Ids:
-        """How many entities have both of two roles."""
-        keys = first * self._n + second
-        place = np.minimum(np.searchsorted(self._keys, keys), max(len(self._keys) - 1, 0))
-        return np.where(self._keys[place] == keys, self._together[place], 0)
-
-    def _places(self, facts: Facts) -> Ids:
-        """The entity and the role at each position of each fact, as one number."""
-        found: Ids = (
-            facts.entities * self._n + self._first[facts.relation][:, None] + np.arange(facts.arity)
-        )
-        return found
+    def _fills(self, facts: Facts) -> Ids:
+        """Return the entity and the slot at each position of each fact, as one number."""
+        slots = self._first_slot[facts.relation][:, None] + np.arange(facts.arity)
+        fills: Ids = facts.entities * self._n_slots + slots
+        return fills
 
 
 def _parts(sizes: Ids) -> Iterator[slice]:
-    """Slices whose sizes do not add up to much."""
-    cuts = [0, *(np.flatnonzero(np.diff(np.cumsum(sizes) // JOINED)) + 1).tolist(), len(sizes)]
-    yield from (slice(start, stop) for start, stop in pairwise(cuts) if stop > start)
+    """Cut rows into slices whose sizes add up to about ``MAX_PAIRS``."""
+    cuts = np.flatnonzero(np.diff(np.cumsum(sizes) // MAX_PAIRS)) + 1
+    for start, stop in pairwise([0, *cuts.tolist(), len(sizes)]):
+        if stop > start:
+            yield slice(start, stop)
 
 
-def _joined(groups: Ids) -> Iterator[tuple[Ids, Ids]]:
-    """All pairs of rows of one group, some groups at a time; ``groups`` ascend."""
-    starts = np.flatnonzero(np.diff(groups, prepend=-1))
-    sizes = np.diff([*starts, len(groups)])
+def _count_pairs(entity: Ids, slot: Ids, n_slots: int) -> tuple[Ids, Ids]:
+    """Count the entities that fill both of two slots: sorted pairs of slots, and counts that end with a 0.
+
+    ``entity``, ascending, and ``slot`` are those of all distinct fills.
+    """
+    starts = np.flatnonzero(np.diff(entity, prepend=-1))
+    sizes = np.diff([*starts, len(entity)])
+    pairs = np.zeros(0, dtype=np.int64)
+    counts = np.zeros(0, dtype=np.int64)
     for part in _parts(sizes**2):
+        # Every fill of an entity meets every fill of the same entity.
         size = np.repeat(sizes[part], sizes[part])
-        first = np.arange(starts[part][0], starts[part][-1] + sizes[part][-1])
-        within = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
-        yield np.repeat(first, size), np.repeat(np.repeat(starts[part], sizes[part]), size) + within
+        first = np.repeat(expand_spans(starts[part], sizes[part]), size)
+        second = expand_spans(np.repeat(starts[part], sizes[part]), size)
 
-
-def _sums(parts: Iterable[Ids]) -> tuple[Ids, Ids]:
-    """Distinct keys, ascending, and how often each stands."""
-    keys, counts = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    for part in parts:
-        more, number = np.unique(part, return_counts=True)
-        keys, place = np.unique(np.concatenate([keys, more]), return_inverse=True)
-        counts = np.bincount(place, np.concatenate([counts, number]), len(keys)).astype(np.int64)
-    return keys, counts
+        more, more_counts = np.unique(slot[first] * n_slots + slot[second], return_counts=True)
+        pairs, index = np.unique(np.concatenate([pairs, more]), return_inverse=True)
+        both = np.bincount(index, np.concatenate([counts, more_counts]), len(pairs))
+        counts = both.astype(np.int64)
+    return pairs, np.append(counts, 0)

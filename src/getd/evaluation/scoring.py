@@ -1,71 +1,138 @@
-"""Questions of facts with the scores of all their candidates, some at a time."""
+"""Filtered scores: every candidate of a question scored, with known answers left out.
+
+Everything that needs whole rows of scores asks here: calibration, the fit of a memory, the loss on
+validation, predictions. Ranks have a streaming kernel of their own (:mod:`~getd.evaluation.ranks`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from getd.facts.facts import Facts
+from getd.arrays import Floats
+from getd.facts.facts import Blocks, Facts, sample_facts
 from getd.facts.known_answers import KnownAnswers
 from getd.io.deadline import check_deadline
 from getd.models.base import DotProductModel, ScoringModel
 
-ROOM = 2**22  # scores held at a time
-MOST_ROWS = 256
+SCORE_BUDGET = 2**22  # scores held at a time: 16 MB in float32
+BATCH_ROWS = 256  # facts in a batch, however few entities there are
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredBatch:
+    """The scores of all candidates at one position of a batch of facts."""
+
+    rows: slice  # which facts these are
+    facts: Facts  # b of them
+    position: int
+    scores: Tensor  # (b, n_entities), the caller's own; known answers are at minus infinity
+    answers: Tensor  # (b,): the facts' own entities, which are never left out
 
 
 def filtered_scores(
-    model: ScoringModel, facts: Facts, position: int, known: KnownAnswers
-) -> Iterator[tuple[slice, Tensor]]:
-    """The rows of some facts, and the scores ``(b, n_entities)`` of all that may stand at a position of theirs.
+    model: ScoringModel,
+    facts: Facts,
+    positions: Sequence[int],
+    known: KnownAnswers,
+    *,
+    temperature: float | None = None,
+    budget: int = SCORE_BUDGET,
+) -> Iterator[ScoredBatch]:
+    """Score all candidates at some positions of facts: batch by batch, position by position.
 
-    Known answers are at minus infinity, but for a fact's own entity.
+    The model scores in evaluation mode and without gradients. A deadline is checked before each
+    batch.
+
+    Parameters
+    ----------
+    temperature
+        Divide the scores by it. A dot product model then makes the queries of all positions at once.
+    budget
+        How many scores a batch may have.
     """
-    for here in _rows(len(facts), model.n_entities):
-        part = facts.take(here)
-        scores = model.score_candidates(
-            torch.tensor(part.relation), torch.tensor(part.entities), position
-        )
-        yield here, _filter(scores, part, position, known)
+    rows = max(1, min(BATCH_ROWS, budget // model.n_entities))
+    for start in range(0, len(facts), rows):
+        check_deadline()
+        span = slice(start, start + rows)
+        batch = facts.take(span)
+        with model.scoring() as device:
+            relation, entities = batch.to_tensors(device)
+            score = _scorer(model, relation, entities, temperature)
+
+        for position in positions:
+            with model.scoring():
+                scores = score(position)
+            leave_out_known(scores, batch, position, known)
+            yield ScoredBatch(span, batch, position, scores, entities[:, position])
 
 
-def filtered_scores_of_positions(
+def _scorer(
+    model: ScoringModel, relation: Tensor, entities: Tensor, temperature: float | None
+) -> Callable[[int], Tensor]:
+    """Return what scores all candidates at a position of a batch."""
+    if temperature is None:
+        return lambda position: model.score_candidates(relation, entities, position)
+    if not (isinstance(model, DotProductModel) and model.is_dot_product):
+        return lambda position: model.score_candidates(relation, entities, position) / temperature
+
+    # Positions share work, and a few queries are divided in place of many scores.
+    queries = model.queries(relation, entities) / temperature
+    return lambda position: queries[:, position] @ model.candidates(position).T
+
+
+def leave_out_known(scores: Tensor, facts: Facts, position: int, known: KnownAnswers) -> None:
+    """Set the scores of known answers to minus infinity, except those of the facts' own entities."""
+    answers = known.lookup(facts.relation, facts.entities, position)
+    rows, others = answers.others(facts.entities[:, position])
+    device = scores.device
+    scores[torch.tensor(rows, device=device), torch.tensor(others, device=device)] = -torch.inf
+
+
+def log_probabilities(
     model: ScoringModel,
     facts: Facts,
     known: KnownAnswers,
-    positions: Sequence[int],
-    temperature: float = 1.0,
-) -> Iterator[tuple[slice, int, Tensor]]:
-    """The same for some positions in turn, which share work where the model's score is a dot product.
+    temperature: float,
+    but: int | None = None,
+) -> Floats:
+    """Return the log-probability of each entity at its position, ``(n, arity)``; 0 at ``but``."""
+    log_probability = np.zeros(facts.entities.shape)
+    positions = [position for position in range(facts.arity) if position != but]
+    for batch in filtered_scores(model, facts, positions, known, temperature=temperature):
+        own = batch.scores.gather(1, batch.answers[:, None])
+        highest = batch.scores.amax(dim=1, keepdim=True)
 
-    Scores are over a temperature, and the caller's own, to be written over.
+        # In place: torch.logsumexp would make a second table of this size.
+        exponentials = batch.scores.sub_(highest).exp_()
+        log_total = exponentials.sum(dim=1, keepdim=True).log_()
+        log_probability[batch.rows, batch.position] = (own - highest - log_total)[:, 0].cpu()
+    return log_probability
+
+
+def held_out_loss(
+    model: ScoringModel,
+    blocks: Blocks,
+    known: KnownAnswers,
+    sample: int | None = None,
+    seed: int = 0,
+) -> float:
+    """Return the mean of minus the log-probability of each entity at its position.
+
+    It is computed without dropout, smoothing and regularisers, so it is not quite comparable with
+    the loss that training shows for its own facts.
     """
-    for here in _rows(len(facts), model.n_entities):
-        part = facts.take(here)
-        relation, entities = torch.tensor(part.relation), torch.tensor(part.entities)
-        queries = None
-        if isinstance(model, DotProductModel) and model.is_dot_product:
-            queries = model.queries(relation, entities) / temperature
-        for position in positions:
-            if queries is not None and isinstance(model, DotProductModel):
-                scores = queries[:, position] @ model.candidates(position).T
-            else:
-                scores = model.score_candidates(relation, entities, position) / temperature
-            yield here, position, _filter(scores, part, position, known)
-
-
-def _rows(n_facts: int, n_entities: int) -> Iterator[slice]:
-    rows = max(1, min(MOST_ROWS, ROOM // n_entities))
-    for start in range(0, n_facts, rows):
-        check_deadline()
-        yield slice(start, start + rows)
-
-
-def _filter(scores: Tensor, facts: Facts, position: int, known: KnownAnswers) -> Tensor:
-    row, value = known.lookup(facts.relation, facts.entities, position).others(
-        facts.entities[:, position]
-    )
-    scores[torch.tensor(row), torch.tensor(value)] = -torch.inf
-    return scores
+    total = 0.0
+    questions = 0
+    budget = BATCH_ROWS * model.n_entities  # full batches: the order of the sum depends on them
+    for facts in sample_facts(blocks, sample, seed).values():
+        for batch in filtered_scores(model, facts, range(facts.arity), known, budget=budget):
+            scores = batch.scores.double()
+            own = scores.gather(1, batch.answers[:, None])[:, 0]
+            total += float((scores.logsumexp(dim=1) - own).sum())
+        questions += facts.entities.size
+    return total / questions

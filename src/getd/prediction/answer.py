@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from getd.arrays import Bools, Floats, Ids
-from getd.calibration.calibrate import Calibration, log_probabilities
+from getd.calibration.calibrate import Calibration
 from getd.calibration.slot_fit import SlotFit
 from getd.evaluation.rank_scores import check_finite
+from getd.evaluation.scoring import log_probabilities
 from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.known_answers import KnownAnswers

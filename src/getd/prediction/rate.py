@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from getd.calibration.calibrate import log_fit
+from getd.calibration.confidence import log_fit
 from getd.evaluation.ranks import rank_facts
 from getd.facts.facts import Facts
 from getd.prediction.answer import Answerer

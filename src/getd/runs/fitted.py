@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from getd.calibration.calibrate import Calibration, calibrate, calibration_facts, reliability
+from getd.calibration.calibrate import Calibration, CalibrationFile
 from getd.evaluation.evaluate import validation_mrr
 from getd.evaluation.protocol import filter_splits, known_for_choosing
 from getd.memory.fit import fit_weights
 from getd.memory.memory import Memory, WithMemory
-from getd.models.base import ScoringModel
 from getd.runs.fingerprint import weights_fingerprint
 from getd.runs.lock import owned
 from getd.runs.opened import OpenedRun
@@ -30,7 +27,7 @@ def remember(run: OpenedRun, sample: int | None = None) -> float:
         weights = fit_weights(bare, memory, kb, sample)
         model = WithMemory(bare, memory, weights)
         mrr = validation_mrr(model, kb.split("valid"), known_for_choosing(kb), sample=sample)
-        calibration, calibration_file = _calibrated(run, model, sample)
+        calibration_file = CalibrationFile.fit(model, kb, sample, model_fingerprint(model))
 
         memory_file = {
             "weights": {name: values.model_dump() for name, values in weights.items()},
@@ -40,10 +37,10 @@ def remember(run: OpenedRun, sample: int | None = None) -> float:
             "fitted_to": weights_fingerprint(bare.state_dict()),
         }
         run.folder.write_json_files(
-            {"memory.json": memory_file, "calibration.json": calibration_file}
+            {"memory.json": memory_file, "calibration.json": calibration_file.as_dict()}
         )
         run.model = model
-        run.calibration = calibration
+        run.calibration = calibration_file.calibration
         run.notices = ()
     return mrr
 
@@ -54,22 +51,9 @@ def recalibrate(run: OpenedRun, sample: int | None = None) -> Calibration:
     ``sample`` is the largest number of validation facts to fit on, drawn at random.
     """
     with owned(run.path):
-        calibration, calibration_file = _calibrated(run, run.model, sample)
-        run.folder.write_json("calibration.json", calibration_file)
-        run.calibration = calibration
+        fitted_to = model_fingerprint(run.model)
+        calibration_file = CalibrationFile.fit(run.model, run.kb, sample, fitted_to)
+        run.folder.write_json("calibration.json", calibration_file.as_dict())
+        run.calibration = calibration_file.calibration
         run.notices = ()
-    return calibration
-
-
-def _calibrated(
-    run: OpenedRun, model: ScoringModel, sample: int | None
-) -> tuple[Calibration, dict[str, Any]]:
-    """Calibrate a model; returns the calibration and the content of its file."""
-    calibration = calibrate(model, run.kb, sample)
-    facts = calibration_facts(model, run.kb, sample)
-    known = known_for_choosing(run.kb)
-    before, after = reliability(model, facts, known, [Calibration(), calibration])
-
-    measured = {"before": before.as_dict(), "after": after.as_dict(), "sample": sample}
-    fitted_to = model_fingerprint(model)
-    return calibration, {**calibration.model_dump(), "valid": measured, "fitted_to": fitted_to}
+    return run.calibration

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from getd.calibration.calibrate import Calibration
+from getd.calibration.calibrate import Calibration, CalibrationFile
 from getd.config import build
 from getd.errors import ConfigError, GetdError, RunError
 from getd.facts.knowledge_base import KnowledgeBase
@@ -71,13 +71,9 @@ def read_memory(folder: RunFolder, fingerprint: str) -> dict[str, MemoryWeights]
 
 def read_calibration(folder: RunFolder, fingerprint: str) -> Calibration | None:
     """Its calibration; None where it was fitted to another model than that of this fingerprint."""
-    path, value = folder.path / "calibration.json", folder.read_json("calibration.json")
-    if check_record(FittedRecord, value, path).fitted_to not in (None, fingerprint):
-        return None
-    try:
-        return build(Calibration, {key: value[key] for key in ("temperature", "confidence")})
-    except (ConfigError, KeyError, TypeError, ValueError, AttributeError):
-        raise RunError(f"{path}: expected a calibration, found another thing") from None
+    value = folder.read_json("calibration.json")
+    stored = CalibrationFile.parse(value, folder.path / "calibration.json")
+    return stored.calibration if stored.fitted_to in (None, fingerprint) else None
 
 
 def model_fingerprint(model: ScoringModel, of_weights: str | None = None) -> str:

@@ -23,8 +23,8 @@ import torch
 
 from getd.errors import ConfigError, RunError, WriteError
 from getd.evaluation.evaluate import validation_mrr
-from getd.evaluation.held_out_loss import held_out_loss
 from getd.evaluation.protocol import filter_splits, known_for_choosing
+from getd.evaluation.scoring import held_out_loss
 from getd.facts.facts import count
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.io.atomic import atomic_path

@@ -10,7 +10,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from getd.calibration.calibrate import Calibration, _confidence, calibrate, reliability
+from getd.calibration.calibrate import Calibration, calibrate, reliability
+from getd.calibration.confidence import Evidence, fit_confidence
 from getd.calibration.slot_fit import SlotFit
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.models.base import ScoringModel
@@ -108,8 +109,8 @@ def test_an_entity_of_which_nothing_is_known_fits_a_role_as_one_in_ten_do() -> N
 def test_confidence_is_one_half_halfway_between_what_is_true_and_what_is_false() -> None:
     plausibility = np.concatenate([np.linspace(-3, -1, 50), np.linspace(-7, -5, 50)])
     is_true = np.repeat([1.0, 0.0], 50)
-    evidence = np.column_stack([plausibility, np.zeros(100), is_true, np.ones(100)])
-    found = _confidence(evidence, None).of(np.array([-1.0, -4.0, -7.0]), np.ones(3))
+    features = np.column_stack([plausibility, np.zeros(100)])
+    found = fit_confidence(Evidence(features, is_true, np.ones(100))).of(np.array([-1.0, -4.0, -7.0]), np.ones(3))
     assert found[0] > 0.9
     assert found[1] == pytest.approx(0.5, abs=0.02)
     assert found[2] < 0.1

@@ -13,20 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import getd
-from getd.calibration.calibrate import (
-    Calibration,
+from getd.calibration.calibrate import Calibration, calibrate, calibration_facts, reliability
+from getd.calibration.confidence import (
     Confidence,
-    _confidence,
-    _temperature,
+    Evidence,
     area_under_curve,
-    calibrate,
-    calibration_facts,
     corrupt,
-    log_probabilities,
-    reliability,
-    reliability_of,
+    fit_confidence,
 )
+from getd.calibration.reliability import reliability_of
 from getd.calibration.slot_fit import NEUTRAL, SlotFit
+from getd.calibration.temperature import fit_temperature
+from getd.evaluation.scoring import log_probabilities
 from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.models.base import ModelSizes
@@ -158,8 +156,7 @@ def test_arities_of_few_facts_are_fitted_with_the_others(kb: KnowledgeBase, mode
         valid={**valid, 4: valid[4].take(slice(0, 3))},
         test=kb.split("test"),
     )
-    with model.scoring():
-        pooled = _temperature(model, list(few.split("valid").values()), few.known("train", "valid"))
+    pooled = fit_temperature(model, few.split("valid"), few.known("train", "valid"))
     assert calibrate(model, few).temperature["4"] == pooled
     tiny = {arity: facts.take(slice(0, 2)) for arity, facts in valid.items()}
     assert set(
@@ -168,10 +165,9 @@ def test_arities_of_few_facts_are_fitted_with_the_others(kb: KnowledgeBase, mode
 
 
 def test_where_nothing_tells_true_from_false_confidence_is_one_half() -> None:
-    evidence = np.column_stack(
-        [np.tile([-1.0, -2.0], 50), np.full(100, -3.0), np.repeat([1.0, 0.0], 50), np.ones(100)]
-    )
-    found = _confidence(evidence, None).of(np.array([-1.0, -9.0]), np.array([0.0, 1.0]))
+    features = np.column_stack([np.tile([-1.0, -2.0], 50), np.full(100, -3.0)])
+    evidence = Evidence(features, np.repeat([1.0, 0.0], 50), np.ones(100))
+    found = fit_confidence(evidence).of(np.array([-1.0, -9.0]), np.array([0.0, 1.0]))
     assert found.tolist() == pytest.approx([0.5, 0.5], abs=0.01)
 
 

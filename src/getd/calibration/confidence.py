@@ -1,0 +1,233 @@
+"""Confidence: the chance that a whole fact is true, fitted on true facts and on false ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import pairwise
+from typing import Annotated, Literal, Self
+
+import numpy as np
+import torch
+from annotated_types import Ge, Le
+from pydantic import FiniteFloat, model_validator
+
+from getd.arrays import Floats
+from getd.calibration.slot_fit import SlotFit
+from getd.config import Settings
+from getd.evaluation.scoring import filtered_scores, log_probabilities
+from getd.facts.facts import Facts
+from getd.facts.known_answers import KnownAnswers
+from getd.models.base import ScoringModel
+
+ISOTONIC_FACTS = 1000  # true facts for a curve of any shape; with fewer it is logistic
+NEWTON_STEPS = 50
+Shape = Literal["logistic", "isotonic"]
+Weight = Annotated[FiniteFloat, Ge(0)]
+
+
+class Confidence(Settings):
+    """The chance that a fact is true: a logistic function of the evidence, or a rising curve.
+
+    The evidence is a weighted sum of the plausibility and the logarithm of the least slot fit.
+    """
+
+    shape: Shape = "logistic"
+    slope: Weight = 1.0  # of the plausibility
+    fit_slope: Weight = 0.0  # of the slot fit
+    intercept: FiniteFloat = 0.0
+    at: tuple[FiniteFloat, ...] = ()  # isotonic: evidence, ascending
+    chance: tuple[Annotated[float, Ge(0), Le(1)], ...] = ()
+
+    @model_validator(mode="after")
+    def _is_a_curve(self) -> Self:
+        pairs = [*pairwise(self.at), *pairwise(self.chance)]
+        rises = all(low <= high for low, high in pairs)
+        is_curve = self.at and len(self.at) == len(self.chance) and rises
+        if self.shape == "isotonic" and not is_curve:
+            raise ValueError("expected a curve of as many chances as places, both of which ascend")
+        return self
+
+    def of(self, plausibility: Floats, fit: Floats) -> Floats:
+        """Return the chance of each fact.
+
+        >>> Confidence(slope=2.0, intercept=6.0).of(np.array([-3.0]), np.array([1.0]))
+        array([0.5])
+        """
+        evidence = self.evidence(plausibility, fit)
+        if self.shape == "isotonic":
+            return np.interp(evidence, self.at, self.chance)
+        return _sigmoid(evidence)
+
+    def evidence(self, plausibility: Floats, fit: Floats) -> Floats:
+        """Return what the chance rises with."""
+        return self.slope * plausibility + self.fit_slope * log_fit(fit) + self.intercept
+
+
+def log_fit(fit: Floats) -> Floats:
+    """Return the logarithm of a slot fit, which may be 0."""
+    logarithm: Floats = np.log(fit + 1e-3)
+    return logarithm
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What speaks for true facts and for false ones."""
+
+    features: Floats  # (n, 2): plausibility, and the logarithm of the least slot fit
+    is_true: Floats  # (n,): 1 or 0
+    weight: Floats  # (n,): true facts weigh as much as false ones together
+
+    @classmethod
+    def join(cls, parts: Iterable[Evidence]) -> Evidence:
+        """Join the evidence of several sets of facts."""
+        parts = list(parts)
+        return cls(
+            np.concatenate([part.features for part in parts]),
+            np.concatenate([part.is_true for part in parts]),
+            np.concatenate([part.weight for part in parts]),
+        )
+
+
+def gather_evidence(
+    model: ScoringModel,
+    facts: Facts,
+    known: KnownAnswers,
+    slots: SlotFit,
+    temperature: float,
+    generator: torch.Generator,
+) -> Evidence:
+    """Gather the evidence for true facts and for twice as many false ones.
+
+    A false fact has one entity replaced: in half of them by any entity, in the other half by one
+    that the model itself finds likely.
+    """
+    random = corrupt(model, facts, known, generator)
+    likely = corrupt(model, facts, known, generator, temperature)
+
+    parts = []
+    for block, is_true in ((facts, 1.0), (random, 0.0), (likely, 0.0)):
+        plausibility = log_probabilities(model, block, known, temperature).mean(axis=1)
+        fit = slots.of(block, own=False).min(axis=1, initial=1.0)
+        weight = (1.0 if is_true else 0.5) * len(facts) / max(len(block), 1)
+        features = np.column_stack([plausibility, log_fit(fit)])
+        n = len(block)
+        parts.append(Evidence(features, np.full(n, is_true), np.full(n, weight)))
+    return Evidence.join(parts)
+
+
+def corrupt(
+    model: ScoringModel,
+    facts: Facts,
+    known: KnownAnswers,
+    generator: torch.Generator,
+    temperature: float | None = None,
+) -> Facts:
+    """Replace one entity of each fact by another that makes no known fact.
+
+    The other is any entity or, with a temperature, one drawn by its probability. A fact is left
+    out if no other entity fits.
+    """
+    position_of = torch.randint(facts.arity, (len(facts),), generator=generator).numpy()
+    relations = []
+    entities = []
+    for position in range(facts.arity):
+        chosen = facts.take(position_of == position)
+        for batch in filtered_scores(model, chosen, [position], known):
+            scores = batch.scores.scatter_(1, batch.answers[:, None], -torch.inf)
+            if temperature is None:
+                weights = torch.isfinite(scores).double()
+            else:  # in proportion to the softmax; a row of minus infinity alone becomes 0
+                scores = scores / temperature
+                highest = scores.amax(dim=1, keepdim=True)
+                weights = torch.exp(scores - highest).nan_to_num_(0.0)
+
+            fits = weights.sum(dim=1) > 0
+            drawn = torch.multinomial(weights[fits], 1, generator=generator)[:, 0]
+            kept = batch.facts.take(fits.numpy())
+            replaced = kept.entities.copy()
+            replaced[:, position] = drawn.numpy()
+            relations.append(kept.relation)
+            entities.append(replaced)
+    return Facts(np.concatenate(relations), np.concatenate(entities))
+
+
+def fit_confidence(evidence: Evidence, shape: Shape | None = None) -> Confidence:
+    """Fit a confidence; its shape depends on the number of facts where it is not given."""
+    slope, fit_slope, intercept = _fit_logistic(evidence)
+    if shape is None:
+        enough = evidence.is_true.sum() >= ISOTONIC_FACTS and find_spec("sklearn") is not None
+        shape = "isotonic" if enough else "logistic"
+    if shape == "logistic":
+        return Confidence(slope=slope, fit_slope=fit_slope, intercept=intercept)
+
+    from sklearn.isotonic import IsotonicRegression  # type: ignore[import-untyped]
+
+    x = evidence.features @ np.array([slope, fit_slope]) + intercept
+    curve = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
+    curve.fit(x, evidence.is_true, evidence.weight)
+    return Confidence(
+        shape=shape,
+        slope=slope,
+        fit_slope=fit_slope,
+        intercept=intercept,
+        at=tuple(curve.X_thresholds_.tolist()),
+        chance=tuple(curve.y_thresholds_.tolist()),
+    )
+
+
+def _fit_logistic(evidence: Evidence) -> list[float]:
+    """Fit two slopes, none below 0, and an intercept."""
+    x = evidence.features
+    centre = x.mean(axis=0)
+    spread = np.where(x.std(axis=0) > 0, x.std(axis=0), 1.0)
+
+    # More evidence never speaks against a fact: a feature whose slope falls is dropped.
+    used = np.ones(x.shape[1], dtype=bool)
+    while True:
+        scaled = (x - centre)[:, used] / spread[used]
+        theta = _newton(scaled, evidence.is_true, evidence.weight)
+        falling = theta[:-1] < 0
+        if not falling.any():
+            break
+        used[np.flatnonzero(used)[falling]] = False
+
+    slopes = np.zeros(x.shape[1])
+    slopes[used] = theta[:-1] / spread[used]
+    return [*slopes.tolist(), float(theta[-1] - slopes @ centre)]
+
+
+def _newton(x: Floats, y: Floats, weight: Floats) -> Floats:
+    """Fit slopes and intercept by Newton steps of bounded length.
+
+    A weak prior keeps them finite, whatever the data.
+    """
+    design = np.column_stack([x, np.ones(len(x))])
+    prior = np.diag([*np.full(x.shape[1], 1e-2), 1e-6])
+    theta = np.zeros(design.shape[1])
+    for _ in range(NEWTON_STEPS):
+        chance = _sigmoid(design @ theta)
+        gradient = design.T @ (weight * (chance - y)) + prior @ theta
+        curvature = (design.T * (weight * chance * (1 - chance))) @ design + prior
+        step = np.linalg.solve(curvature, gradient)
+        theta = theta - step / max(1.0, float(np.abs(step).max()))
+        if np.abs(step).max() < 1e-9:
+            break
+    return theta
+
+
+def _sigmoid(x: Floats) -> Floats:
+    return 1 / (1 + np.exp(-np.clip(x, -500, 500)))
+
+
+def area_under_curve(true: Floats, false: Floats) -> float:
+    """Return the chance that a true fact has more than a false one, ties half.
+
+    >>> area_under_curve(np.array([2.0, 3.0]), np.array([1.0, 2.0]))
+    0.875
+    """
+    ordered = np.sort(false)
+    below = np.searchsorted(ordered, true, side="left")
+    not_above = np.searchsorted(ordered, true, side="right")
+    return float((below + not_above).mean() / (2 * len(false)))

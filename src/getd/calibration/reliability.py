@@ -1,0 +1,77 @@
+"""Reliability: how often the first answer is right, compared with its probability."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+
+from getd.arrays import Bools, Floats
+from getd.config import Settings
+from getd.evaluation.scoring import filtered_scores
+from getd.facts.facts import Blocks, Facts
+from getd.facts.known_answers import KnownAnswers
+from getd.models.base import ScoringModel
+
+BINS = 15
+
+
+class Reliability(Settings):
+    """The probability of first answers and how often they are right, over bins of equal size."""
+
+    error: float  # expected calibration error: the mean distance of the two
+    probability: tuple[float, ...]  # the mean of each bin
+    right: tuple[float, ...]  # the share of each bin
+    questions: int
+
+
+def reliability_under(
+    model: ScoringModel, blocks: Blocks, known: KnownAnswers, temperatures: Mapping[int, Floats]
+) -> list[Reliability]:
+    """Measure the first answers to all questions of facts, under each temperature of their arity."""
+    answered = [
+        _first_answers(model, facts, known, temperatures[arity]) for arity, facts in blocks.items()
+    ]
+    probabilities = np.concatenate([probability for probability, _ in answered], axis=1)
+    right = np.concatenate([right for _, right in answered])
+    return [reliability_of(probability, right) for probability in probabilities]
+
+
+def reliability_of(probability: Floats, right: Floats | Bools, bins: int = BINS) -> Reliability:
+    """Measure reliability from the probability of each first answer and whether it is right.
+
+    >>> right = np.array([0.0, 0.0, 1.0, 1.0])
+    >>> reliability_of(np.array([0.2, 0.2, 0.9, 0.9]), right, bins=2).error
+    0.15
+    """
+    means = []
+    shares = []
+    distances = []
+    for rows in np.array_split(np.argsort(probability, kind="stable"), bins):
+        if len(rows):
+            means.append(float(probability[rows].mean()))
+            shares.append(float(right[rows].mean()))
+            distances.append(abs(means[-1] - shares[-1]) * len(rows))
+    return Reliability(
+        error=round(sum(distances) / len(probability), 12),
+        probability=tuple(means),
+        right=tuple(shares),
+        questions=len(probability),
+    )
+
+
+def _first_answers(
+    model: ScoringModel, facts: Facts, known: KnownAnswers, temperatures: Floats
+) -> tuple[Floats, Floats]:
+    """Return each first answer's probability per temperature ``(t, q)``, and whether it is right."""
+    probabilities = []
+    right = []
+    for position in range(facts.arity):
+        for batch in filtered_scores(model, facts, [position], known):
+            best = batch.scores.max(dim=1)
+            below = batch.scores - best.values[:, None]
+            shares = [torch.exp(below / t).sum(dim=1).reciprocal() for t in temperatures.tolist()]
+            probabilities.append(torch.stack(shares))
+            right.append(best.indices == batch.answers)
+    return torch.cat(probabilities, dim=1).double().numpy(), torch.cat(right).double().numpy()
