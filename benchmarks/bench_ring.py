@@ -1,6 +1,6 @@
 """The queries of a batch from the ring, against its core multiplied out: by arity, by rank, by order of the ring.
 
-Forward only, all places of the entities. *Multiplied out* builds the core for the batch (two halves of the ring, one
+Forward only, all modes of the entities. *Multiplied out* builds the core for the batch (two halves of the ring, one
 matrix product between them) and contracts it with ``tucker_environments``; both give the same queries, which is
 asserted. *By order* takes rings of several shapes that all stand for one core of 25^5 numbers (4-ary).
 """
@@ -116,13 +116,13 @@ def _times(
         for size in ring_shape
     ]
     vectors = [torch.randn(batch, dim, generator=generator) for dim in dims]
-    places = range(1, len(dims))
+    modes = range(1, len(dims))
 
     def ring() -> list[torch.Tensor]:
-        return reshaped_environments(cores, dims, vectors, places)
+        return reshaped_environments(cores, dims, vectors, modes)
 
     def built() -> list[torch.Tensor]:
-        return tucker_environments(ring_to_tensor(cores).reshape(*dims), vectors, places)
+        return tucker_environments(ring_to_tensor(cores).reshape(*dims), vectors, modes)
 
     for mine, other in zip(ring(), built(), strict=True):
         torch.testing.assert_close(mine, other, rtol=1e-3, atol=1e-3 * float(other.abs().max()))

@@ -162,10 +162,10 @@ class MultipliedOut(GETD):
     """The same model with its ring multiplied out for each batch, in two halves that one matrix product joins."""
 
     def environments(  # type: ignore[override]
-        self, arity: int, relation: Tensor | None, vectors: list[Tensor | None], places: list[int]
+        self, arity: int, relation: Tensor | None, vectors: list[Tensor | None], modes: list[int]
     ) -> list[Tensor]:
         core = ring_to_tensor(list(self.rings[str(arity)]))  # type: ignore[call-overload]
-        return tucker_environments(core, vectors, places)
+        return tucker_environments(core, vectors, modes)
 
 
 def multiplied_out_adds(arity: int, dim: int, rank: int, n_entities: int, batch: int) -> int:

@@ -26,7 +26,8 @@ def random_vectors(sizes: Sequence[int], batch: int = 2, seed: int = 0) -> list[
 def ring_tensor_by_loops(cores: Sequence[Tensor]) -> Tensor:
     """Every entry as the sum over all bonds of products of numbers."""
     numbers = [core.tolist() for core in cores]
-    sizes, ranks = [core.shape[1] for core in cores], [core.shape[0] for core in cores]
+    sizes = [core.shape[1] for core in cores]
+    ranks = [core.shape[0] for core in cores]
     tensor = torch.zeros(*sizes, dtype=torch.float64)
     for index in product(*map(range, sizes)):
         for bond in product(*map(range, ranks)):
@@ -35,14 +36,15 @@ def ring_tensor_by_loops(cores: Sequence[Tensor]) -> Tensor:
     return tensor
 
 
-def environment_by_loops(tensor: Tensor, vectors: Sequence[Tensor], place: int) -> Tensor:
-    """``q[row][i]``: the sum over all entries with ``i`` in ``place`` of the entry and all vectors but that one."""
-    rows, others = len(vectors[0]), [j for j in range(tensor.dim()) if j != place]
-    environment = torch.zeros(rows, tensor.shape[place], dtype=torch.float64)
+def environment_by_loops(tensor: Tensor, vectors: Sequence[Tensor], mode: int) -> Tensor:
+    """``q[row][i]``: the sum over all entries with ``i`` in ``mode``, times all other vectors."""
+    rows = len(vectors[0])
+    others = [j for j in range(tensor.dim()) if j != mode]
+    environment = torch.zeros(rows, tensor.shape[mode], dtype=torch.float64)
     for row in range(rows):
         numbers = [vector[row].tolist() for vector in vectors]
         for index in product(*map(range, tensor.shape)):
-            environment[row, index[place]] += float(tensor[index]) * prod(
+            environment[row, index[mode]] += float(tensor[index]) * prod(
                 numbers[j][index[j]] for j in others
             )
     return environment

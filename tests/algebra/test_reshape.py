@@ -1,4 +1,4 @@
-"""Laws of reshaped rings: however the sizes are cut, the environments are those of the multiplied-out core."""
+"""Laws of reshaped rings: however sizes are cut, environments are those of the whole core."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from torch.testing import assert_close
 from getd.algebra.reshape import (
     check_reshape,
     cores_of_modes,
-    reshaped_environment,
     reshaped_environments,
 )
 from getd.algebra.ring import ring_environments, ring_to_tensor
@@ -62,36 +61,36 @@ def test_an_environment_is_that_of_the_core_multiplied_out_and_reshaped(
 ) -> None:
     cores, vectors = random_ring(ring_shape, RANKS[: len(ring_shape)]), random_vectors(dims)
     core = ring_tensor_by_loops(cores).reshape(dims)
-    for place, environment in enumerate(reshaped_environments(cores, dims, vectors)):
-        assert_close(environment, environment_by_loops(core, vectors, place))
+    for mode, environment in enumerate(reshaped_environments(cores, dims, vectors)):
+        assert_close(environment, environment_by_loops(core, vectors, mode))
 
 
 def test_cores_of_one_shape_are_multiplied_in_their_order() -> None:
     """Nothing but the order tells such cores apart."""
     dims, cores = (4, 4), random_ring((2, 2, 2, 2), (3, 3, 3, 3))
     vectors, core = random_vectors(dims), ring_tensor_by_loops(cores).reshape(dims)
-    for place, environment in enumerate(reshaped_environments(cores, dims, vectors)):
-        assert_close(environment, environment_by_loops(core, vectors, place))
+    for mode, environment in enumerate(reshaped_environments(cores, dims, vectors)):
+        assert_close(environment, environment_by_loops(core, vectors, mode))
 
 
 @pytest.mark.parametrize(("dims", "ring_shape"), EVERY)
-def test_one_place_is_the_same_as_all_at_once_and_never_reads_its_own_vector(
+def test_one_mode_is_the_same_as_all_at_once_and_never_reads_its_own_vector(
     dims: tuple[int, ...], ring_shape: tuple[int, ...]
 ) -> None:
     cores, vectors = random_ring(ring_shape, RANKS[: len(ring_shape)]), random_vectors(dims)
-    for place, environment in enumerate(reshaped_environments(cores, dims, vectors)):
-        missing: list[Tensor | None] = [*vectors[:place], None, *vectors[place + 1 :]]
-        assert_close(reshaped_environment(cores, dims, missing, place), environment)
+    for mode, environment in enumerate(reshaped_environments(cores, dims, vectors)):
+        missing: list[Tensor | None] = [*vectors[:mode], None, *vectors[mode + 1 :]]
+        assert_close(reshaped_environments(cores, dims, missing, [mode])[0], environment)
         blanked = [
-            *vectors[:place],
-            torch.full_like(vectors[place], torch.nan),
-            *vectors[place + 1 :],
+            *vectors[:mode],
+            torch.full_like(vectors[mode], torch.nan),
+            *vectors[mode + 1 :],
         ]
-        assert_close(reshaped_environments(cores, dims, blanked)[place], environment)
+        assert_close(reshaped_environments(cores, dims, blanked)[mode], environment)
 
 
 @pytest.mark.parametrize(("dims", "ring_shape"), [WHOLE_CORES[1], SHARED_CORES[0], NO_CHAIN[1]])
-def test_some_places_are_those_of_all_places(
+def test_some_modes_are_those_of_all_modes(
     dims: tuple[int, ...], ring_shape: tuple[int, ...]
 ) -> None:
     cores, vectors = (
@@ -118,7 +117,7 @@ def test_a_ring_with_one_core_per_mode_takes_the_fast_path() -> None:
         ((64,) * 4, (4,) * 12),
     ],
 )
-def test_the_score_of_the_papers_shapes_is_the_same_from_every_place(
+def test_the_score_of_the_papers_shapes_is_the_same_from_every_mode(
     dims: tuple[int, ...], ring_shape: tuple[int, ...]
 ) -> None:
     cores = random_ring(ring_shape, [2, 3] * (len(ring_shape) // 2))
@@ -245,5 +244,5 @@ def test_vectors_that_do_not_fit_are_named(
         ShapeError, match=rf"^vector 1 has shape \(2, 7\) but its mode has size {dims[1]}$"
     ):
         reshaped_environments(cores, dims, vectors)
-    with pytest.raises(ShapeError, match=r"^place 2 is not one of the modes 0 .. 1$"):
-        reshaped_environment(cores, dims, vectors, 2)
+    with pytest.raises(ShapeError, match=r"^mode 2 is not one of the modes 0 .. 1$"):
+        reshaped_environments(cores, dims, vectors, [2])

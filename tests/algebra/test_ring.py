@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from itertools import product
 
 import pytest
@@ -14,8 +15,6 @@ from getd.algebra.ring import (
     chain_to_tensor,
     check_ring,
     expand_ranks,
-    ring_entry,
-    ring_environment,
     ring_environments,
     ring_parameters,
     ring_to_tensor,
@@ -48,7 +47,8 @@ def test_each_entry_is_the_trace_of_the_product_of_its_slices(
     assert tensor.shape == sizes
     assert_close(tensor, ring_tensor_by_loops(cores))
     for index in product(*map(range, sizes)):
-        assert_close(tensor[index], ring_entry(cores, index))
+        slices = [core[:, i, :] for core, i in zip(cores, index, strict=True)]
+        assert_close(tensor[index], torch.trace(reduce(torch.matmul, slices)))
 
 
 @pytest.mark.parametrize(("sizes", "ranks"), RINGS)
@@ -84,36 +84,36 @@ def test_an_environment_is_the_tensor_with_every_vector_but_one(
     tensor = ring_tensor_by_loops(cores)
     environments = ring_environments(cores, vectors)
     assert len(environments) == len(sizes)
-    for place, environment in enumerate(environments):
-        assert_close(environment, environment_by_loops(tensor, vectors, place))
+    for mode, environment in enumerate(environments):
+        assert_close(environment, environment_by_loops(tensor, vectors, mode))
 
 
 @pytest.mark.parametrize(("sizes", "ranks"), RINGS)
-def test_one_place_is_the_same_as_all_at_once_and_never_reads_its_own_vector(
+def test_one_mode_is_the_same_as_all_at_once_and_never_reads_its_own_vector(
     sizes: tuple[int, ...], ranks: tuple[int, ...]
 ) -> None:
     cores, vectors = random_ring(sizes, ranks), random_vectors(sizes)
-    for place, environment in enumerate(ring_environments(cores, vectors)):
-        missing: list[Tensor | None] = [*vectors[:place], None, *vectors[place + 1 :]]
-        assert_close(ring_environment(cores, missing, place), environment)
+    for mode, environment in enumerate(ring_environments(cores, vectors)):
+        missing: list[Tensor | None] = [*vectors[:mode], None, *vectors[mode + 1 :]]
+        assert_close(ring_environments(cores, missing, [mode])[0], environment)
         blanked = [
-            *vectors[:place],
-            torch.full_like(vectors[place], torch.nan),
-            *vectors[place + 1 :],
+            *vectors[:mode],
+            torch.full_like(vectors[mode], torch.nan),
+            *vectors[mode + 1 :],
         ]
-        assert_close(ring_environments(cores, blanked)[place], environment)
+        assert_close(ring_environments(cores, blanked)[mode], environment)
 
 
-@pytest.mark.parametrize("places", [(), (0,), (3, 1), (2, 2), (0, 3), (1, 2, 3)])
-def test_some_places_are_those_of_all_places(places: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("modes", [(), (0,), (3, 1), (2, 2), (0, 3), (1, 2, 3)])
+def test_some_modes_are_those_of_all_modes(modes: tuple[int, ...]) -> None:
     sizes, ranks = RINGS[3]
     cores, vectors = random_ring(sizes, ranks), random_vectors(sizes)
     every = ring_environments(cores, vectors)
-    assert_close(ring_environments(cores, vectors, places), [every[place] for place in places])
+    assert_close(ring_environments(cores, vectors, modes), [every[mode] for mode in modes])
 
 
 @pytest.mark.parametrize(("sizes", "ranks"), RINGS)
-def test_the_score_is_the_same_from_every_place(
+def test_the_score_is_the_same_from_every_mode(
     sizes: tuple[int, ...], ranks: tuple[int, ...]
 ) -> None:
     vectors = random_vectors(sizes)
@@ -141,9 +141,9 @@ def test_a_ring_of_rank_one_is_a_product_of_linear_forms() -> None:
     sizes = (2, 3, 4, 2)
     cores, vectors = random_ring(sizes, (1, 1, 1, 1)), random_vectors(sizes)
     forms = [vector @ core[0, :, 0] for core, vector in zip(cores, vectors, strict=True)]  # (b,)
-    for place, environment in enumerate(ring_environments(cores, vectors)):
-        others = torch.stack(forms[:place] + forms[place + 1 :]).prod(0)
-        assert_close(environment, others[:, None] * cores[place][0, :, 0])
+    for mode, environment in enumerate(ring_environments(cores, vectors)):
+        others = torch.stack(forms[:mode] + forms[mode + 1 :]).prod(0)
+        assert_close(environment, others[:, None] * cores[mode][0, :, 0])
 
 
 def test_cores_may_be_laid_out_in_memory_in_any_way() -> None:
@@ -164,7 +164,7 @@ def test_the_cost_of_all_positions_is_counted_in_design(n: int) -> None:
     multiply_adds = (n + 1) * d * rank**2 + (3 * n - 4) * rank**3 + n * d * rank**2  # per fact
     assert counter.get_total_flops() == 2 * b * multiply_adds
     with FlopCounterMode(display=False) as counter:
-        ring_environment(cores, vectors, n // 2)
+        ring_environments(cores, vectors, [n // 2])
     assert counter.get_total_flops() == 2 * b * ((n + 1) * d * rank**2 + (n - 1) * rank**3)
 
 
@@ -214,22 +214,22 @@ BAD_VECTORS = [
     ([(2,), (2, 3), (2, 4)], None, r"^vector 0 has shape \(2,\) but its mode has size 2$"),
     ([(2, 2), (5, 3), (2, 4)], None, r"^vector 1 has 5 rows but vector 0 has 2$"),
     ([None, (2, 3), (3, 4)], [0], r"^vector 2 has 3 rows but vector 1 has 2$"),
-    ([(2, 2), None, (2, 4)], None, r"^vector 1 is missing, and other places than 1 are asked for$"),
-    ([(2, 2), None, (2, 4)], [0], r"^vector 1 is missing, and other places than 1 are asked for$"),
-    ([(2, 2), (2, 3), (2, 4)], [3], r"^place 3 is not one of the modes 0 .. 2$"),
-    ([(2, 2), (2, 3), (2, 4)], [-1], r"^place -1 is not one of the modes 0 .. 2$"),
+    ([(2, 2), None, (2, 4)], None, r"^vector 1 is missing, but other modes than 1 are chosen$"),
+    ([(2, 2), None, (2, 4)], [0], r"^vector 1 is missing, but other modes than 1 are chosen$"),
+    ([(2, 2), (2, 3), (2, 4)], [3], r"^mode 3 is not one of the modes 0 .. 2$"),
+    ([(2, 2), (2, 3), (2, 4)], [-1], r"^mode -1 is not one of the modes 0 .. 2$"),
 ]
 
 
-@pytest.mark.parametrize(("shapes", "places", "message"), BAD_VECTORS)
+@pytest.mark.parametrize(("shapes", "modes", "message"), BAD_VECTORS)
 def test_vectors_that_do_not_fit_are_named(
-    shapes: list[tuple[int, ...] | None], places: list[int] | None, message: str
+    shapes: list[tuple[int, ...] | None], modes: list[int] | None, message: str
 ) -> None:
     vectors = [
         None if shape is None else torch.zeros(shape, dtype=torch.float64) for shape in shapes
     ]
     with pytest.raises(ShapeError, match=message):
-        ring_environments(random_ring((2, 3, 4), (2, 3, 2)), vectors, places)
+        ring_environments(random_ring((2, 3, 4), (2, 3, 2)), vectors, modes)
 
 
 def test_one_rank_stands_for_all_bonds() -> None:

@@ -8,8 +8,8 @@ from torch import Tensor
 from torch.testing import assert_close
 from torch.utils.flop_counter import FlopCounterMode
 
-from getd.algebra.cp import cp_environment, cp_environments
-from getd.algebra.tucker import tucker_environment, tucker_environments
+from getd.algebra.cp import cp_environments
+from getd.algebra.tucker import tucker_environments
 from getd.errors import ShapeError
 from tests.algebra.reference_algebra import environment_by_loops, random_tensor, random_vectors
 
@@ -21,31 +21,31 @@ def test_an_environment_is_the_core_with_every_vector_but_one(sizes: tuple[int, 
     core, vectors = random_tensor(*sizes), random_vectors(sizes)
     environments = tucker_environments(core, vectors)
     assert len(environments) == len(sizes)
-    for place, environment in enumerate(environments):
-        assert_close(environment, environment_by_loops(core, vectors, place))
+    for mode, environment in enumerate(environments):
+        assert_close(environment, environment_by_loops(core, vectors, mode))
 
 
 @pytest.mark.parametrize("sizes", SIZES)
-def test_one_place_is_the_same_as_all_at_once_and_never_reads_its_own_vector(
+def test_one_mode_is_the_same_as_all_at_once_and_never_reads_its_own_vector(
     sizes: tuple[int, ...],
 ) -> None:
     core, vectors = random_tensor(*sizes), random_vectors(sizes)
-    for place, environment in enumerate(tucker_environments(core, vectors)):
-        missing: list[Tensor | None] = [*vectors[:place], None, *vectors[place + 1 :]]
-        assert_close(tucker_environment(core, missing, place), environment)
+    for mode, environment in enumerate(tucker_environments(core, vectors)):
+        missing: list[Tensor | None] = [*vectors[:mode], None, *vectors[mode + 1 :]]
+        assert_close(tucker_environments(core, missing, [mode])[0], environment)
         blanked = [
-            *vectors[:place],
-            torch.full_like(vectors[place], torch.nan),
-            *vectors[place + 1 :],
+            *vectors[:mode],
+            torch.full_like(vectors[mode], torch.nan),
+            *vectors[mode + 1 :],
         ]
-        assert_close(tucker_environments(core, blanked)[place], environment)
+        assert_close(tucker_environments(core, blanked)[mode], environment)
 
 
-@pytest.mark.parametrize("places", [(), (0,), (3, 1), (2, 2), (1, 2, 3)])
-def test_some_places_are_those_of_all_places(places: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("modes", [(), (0,), (3, 1), (2, 2), (1, 2, 3)])
+def test_some_modes_are_those_of_all_modes(modes: tuple[int, ...]) -> None:
     core, vectors = random_tensor(3, 2, 4, 2), random_vectors((3, 2, 4, 2))
     every = tucker_environments(core, vectors)
-    assert_close(tucker_environments(core, vectors, places), [every[place] for place in places])
+    assert_close(tucker_environments(core, vectors, modes), [every[mode] for mode in modes])
 
 
 @pytest.mark.parametrize("distinct", [1, 2, 3, 12])
@@ -60,10 +60,10 @@ def test_distinct_rows_in_groups_are_the_same_as_rows_spread_out(
     assert_close(tucker_environments(core, [rows, *others], groups=groups), every)
     entities = range(1, len(sizes))
     assert_close(tucker_environments(core, [rows, *others], entities, groups), every[1:])
-    for place in range(len(sizes)):
+    for mode in range(len(sizes)):
         vectors: list[Tensor | None] = [rows, *others]
-        vectors[place] = None
-        assert_close(tucker_environment(core, vectors, place, groups), every[place])
+        vectors[mode] = None
+        assert_close(tucker_environments(core, vectors, [mode], groups)[0], every[mode])
 
 
 def test_the_core_meets_few_distinct_rows_once_each() -> None:
@@ -115,8 +115,8 @@ def test_vectors_that_do_not_fit_a_core_are_named() -> None:
         )
     with pytest.raises(ShapeError, match=r"^an environment needs at least 2 modes, found 1$"):
         tucker_environments(torch.zeros(2), [torch.zeros(8, 2)])
-    with pytest.raises(ShapeError, match=r"^place 3 is not one of the modes 0 .. 2$"):
-        tucker_environment(core, vectors, 3)
+    with pytest.raises(ShapeError, match=r"^mode 3 is not one of the modes 0 .. 2$"):
+        tucker_environments(core, vectors, [3])
 
 
 @pytest.mark.parametrize("modes", [2, 3, 4, 5, 6])
@@ -124,16 +124,16 @@ def test_cp_is_tucker_with_ones_on_the_diagonal_of_the_core(modes: int) -> None:
     vectors = random_vectors((3,) * modes)
     core = torch.zeros((3,) * modes, dtype=torch.float64)
     core[(torch.arange(3),) * modes] = 1
-    for place, environment in enumerate(cp_environments(vectors)):
-        assert_close(environment, environment_by_loops(core, vectors, place))
+    for mode, environment in enumerate(cp_environments(vectors)):
+        assert_close(environment, environment_by_loops(core, vectors, mode))
 
 
 @pytest.mark.parametrize("modes", [2, 3, 5])
 def test_a_cp_environment_never_reads_its_own_vector(modes: int) -> None:
     vectors = random_vectors((3,) * modes)
-    for place, environment in enumerate(cp_environments(vectors)):
-        missing: list[Tensor | None] = [*vectors[:place], None, *vectors[place + 1 :]]
-        assert_close(cp_environment(missing, place), environment)
+    for mode, environment in enumerate(cp_environments(vectors)):
+        missing: list[Tensor | None] = [*vectors[:mode], None, *vectors[mode + 1 :]]
+        assert_close(cp_environments(missing, [mode])[0], environment)
     assert_close(cp_environments(vectors, [1, 0]), cp_environments(vectors)[1::-1])
 
 
@@ -152,5 +152,5 @@ def test_vectors_that_do_not_fit_cp_are_named() -> None:
         cp_environments([torch.zeros(2, 3), torch.zeros(2, 4)])
     with pytest.raises(ShapeError, match=r"^an environment needs at least 2 modes, found 1$"):
         cp_environments([torch.zeros(2, 3)])
-    with pytest.raises(ShapeError, match=r"^place 2 is not one of the modes 0 .. 1$"):
-        cp_environment([torch.zeros(2, 3), torch.zeros(2, 3)], 2)
+    with pytest.raises(ShapeError, match=r"^mode 2 is not one of the modes 0 .. 1$"):
+        cp_environments([torch.zeros(2, 3), torch.zeros(2, 3)], [2])

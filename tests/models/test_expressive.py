@@ -9,7 +9,7 @@ from torch import Tensor
 from getd.algebra.expressiveness import exact_cp, exact_getd, exact_tucker
 from getd.models.base import ModelSizes, ScoringModel
 from getd.models.registry import make_model, model_settings
-from tests.algebra.test_exact import every_fact, ground_truths
+from tests.algebra.test_expressiveness import every_fact, ground_truths
 
 
 def check(name: str, truth: Tensor, weights: dict[str, Tensor], **chosen: object) -> None:

@@ -11,7 +11,7 @@ from torch.testing import assert_close
 import getd.models.nalp
 from getd.models.base import ModelSizes
 from getd.models.nalp import NaLP, NaLPSettings, _Weakest
-from tests.algebra.test_exact import every_fact, ground_truths
+from tests.algebra.test_expressiveness import every_fact, ground_truths
 
 SIZES = {"entity_dim": 8, "filters": 10, "units": 12}
 

@@ -7,13 +7,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from getd.algebra.leave_one_out import chosen_places, products_of_others, read_vectors
+from getd.algebra.leave_one_out import Vectors, chosen_modes, products_of_others, read_vectors
 
 
-def cp_environments(
-    vectors: Sequence[Tensor | None], places: Sequence[int] | None = None
-) -> list[Tensor]:
-    r"""The Hadamard product of every vector but one, for many places at once.
+def cp_environments(vectors: Vectors, modes: Sequence[int] | None = None) -> list[Tensor]:
+    r"""Multiply every vector but one, element by element, for many modes at once.
 
     .. math::
         q_j = \prod_{i \neq j} v_i, \qquad \sum_s \prod_i v_i[s] = q_j \cdot v_j
@@ -22,13 +20,13 @@ def cp_environments(
     ----------
     vectors
         ``m >= 2`` tensors of shape ``(b, d)``.
-    places
-        Which environments to return, all where not given. Where one place stands alone, its vector is not read and
+    modes
+        Which environments to return; all by default. The vector of a single mode is not read and
         may be ``None``.
 
     Returns
     -------
-    For each place a tensor of shape ``(b, d)``.
+    For each mode a tensor of shape ``(b, d)``.
 
     Raises
     ------
@@ -37,24 +35,16 @@ def cp_environments(
 
     Notes
     -----
-    ``3 (m - 2) d`` multiplications per fact for all places, from prefix and suffix products; nothing is divided, so
-    zeros do no harm.
+    ``3 (m - 2) d`` multiplications per fact for all modes, from prefix and suffix products; nothing
+    is divided, so zeros do no harm.
 
     Examples
     --------
     >>> cp_environments([torch.tensor([[2.0]]), torch.tensor([[3.0]]), torch.tensor([[5.0]])])
     [tensor([[15.]]), tensor([[10.]]), tensor([[6.]])]
     """
-    places = chosen_places(places, len(vectors))
+    count = len(vectors)
+    modes = chosen_modes(modes, count)
     size = next((vector.shape[-1] for vector in vectors if vector is not None), 0)
-    read = read_vectors(vectors, [size] * len(vectors), places)
-    return products_of_others(read, len(vectors), places, torch.mul)
-
-
-def cp_environment(vectors: Sequence[Tensor | None], place: int) -> Tensor:
-    """The environment of one place, ``(b, d)``; ``vectors[place]`` is not read and may be ``None``.
-
-    >>> cp_environment([torch.tensor([[2.0]]), None, torch.tensor([[5.0]])], 1)
-    tensor([[10.]])
-    """
-    return cp_environments(vectors, [place])[0]
+    read = read_vectors(vectors, [size] * count, modes)
+    return products_of_others(read, count, modes, torch.mul)

@@ -1,7 +1,7 @@
 """Full expressiveness as code: the constructions behind Theorem 1 of Liu, Yao and Li (WWW 2020).
 
-A ground truth is a tensor of shape ``(n_r, n_e, ..., n_e)`` with 1 for each true fact and 0 elsewhere. Each function
-gives weights whose scores are that tensor, number for number.
+A ground truth is a tensor of shape ``(n_r, n_e, ..., n_e)`` with 1 for each true fact and 0
+elsewhere. Each function gives weights whose scores are that tensor, number for number.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ def exact_tucker(truth: Tensor) -> tuple[Tensor, list[Tensor]]:
     r"""Lemma 1: one-hot vectors, and the ground truth itself as the core.
 
     .. math::
-        W = T, \qquad r_i = \mathbf 1_i \in \{0, 1\}^{n_r}, \qquad e_i = \mathbf 1_i \in \{0, 1\}^{n_e}
+        W = T, \qquad r_i = \mathbf 1_i \in \{0, 1\}^{n_r}, \qquad
+        e_i = \mathbf 1_i \in \{0, 1\}^{n_e}
 
     Returns
     -------
-    The core, of the shape of ``truth``, and for each mode of size ``n`` a table ``(n, n)``; those of the entity
-    positions are equal, so one table serves them all.
+    The core, of the shape of ``truth``, and for each mode of size ``n`` a table ``(n, n)``; those
+    of the entity positions are equal, so one table serves them all.
 
     >>> core, (relations, entities) = exact_tucker(torch.tensor([[True, False]]))
     >>> core, relations, entities
@@ -32,19 +33,22 @@ def exact_tucker(truth: Tensor) -> tuple[Tensor, list[Tensor]]:
             [0., 1.]]))
     """
     core = _as_numbers(truth)
-    return core, [torch.eye(size, dtype=core.dtype, device=core.device) for size in core.shape]
+    tables = [torch.eye(size, dtype=core.dtype, device=core.device) for size in core.shape]
+    return core, tables
 
 
 def exact_cp(truth: Tensor) -> list[Tensor]:
     r"""Lemma 2: one rank-one term for each true fact.
 
     .. math::
-        T = \sum_{f \text{ true}} \mathbf 1_{f_0} \circ \mathbf 1_{f_1} \circ \cdots \circ \mathbf 1_{f_{k-1}}
+        T = \sum_{f \text{ true}}
+        \mathbf 1_{f_0} \circ \mathbf 1_{f_1} \circ \cdots \circ \mathbf 1_{f_{k-1}}
 
     Returns
     -------
-    For each mode of size ``n`` a factor ``(n, F)``. ``F`` is the number of true facts (1 if there are none), where the
-    lemma, which keeps a zero term for each false one, has the product of all sizes.
+    For each mode of size ``n`` a factor ``(n, F)``. ``F`` is the number of true facts (1 if there
+    are none). The lemma keeps a zero term for each false fact, so its ``F`` is the product of all
+    sizes.
 
     Notes
     -----
@@ -56,15 +60,18 @@ def exact_cp(truth: Tensor) -> list[Tensor]:
             [0., 1.]])]
     """
     values = _as_numbers(truth)
-    facts = (
-        values.nonzero() if values.any() else values.new_zeros(1, values.dim(), dtype=torch.int64)
-    )  # (F, k)
+    facts = values.nonzero()  # (F, k)
+    if not len(facts):
+        facts = facts.new_zeros(1, values.dim())
+
     factors = []
+    terms = torch.arange(len(facts), device=facts.device)
     for mode, size in enumerate(values.shape):
         factor = values.new_zeros(size, len(facts))
-        factor[facts[:, mode], torch.arange(len(facts), device=facts.device)] = 1
+        factor[facts[:, mode], terms] = 1
         factors.append(factor)
-    return [factors[0] * values[facts.unbind(1)], *factors[1:]]
+    factors[0] = factors[0] * values[facts.unbind(1)]
+    return factors
 
 
 def cp_to_ring(factors: Sequence[Tensor]) -> list[Tensor]:
@@ -102,20 +109,21 @@ def exact_getd(
     r"""Theorem 1: a GETD whose scores are the ground truth.
 
     .. math::
-        T[i_r, i_1, \dots, i_n] = W \times_0 r_{i_r} \times_1 e_{i_1} \cdots \times_n e_{i_n}, \qquad
-        W = \operatorname{TR}(Z_1, \dots, Z_k) \text{ reshaped}
+        T[i_r, i_1, \dots, i_n] = W \times_0 r_{i_r} \times_1 e_{i_1} \cdots \times_n e_{i_n},
+        \qquad W = \operatorname{TR}(Z_1, \dots, Z_k) \text{ reshaped}
 
     Parameters
     ----------
     truth
         ``(n_r, n_e, ..., n_e)``, of any arity.
     ring_shape
-        The sizes of the ring's cores, with the product of the shape of ``truth``; that shape where not given.
+        The sizes of the ring's cores, with the product of the shape of ``truth``; by default that
+        shape.
 
     Returns
     -------
-    The relation table ``(n_r, n_r)``, the entity table ``(n_e, n_e)`` that all positions share, and ``k`` cores
-    ``(F, n_i, F)``, where ``F`` is the number of true facts (1 if there are none).
+    The relation table ``(n_r, n_r)``, the entity table ``(n_e, n_e)`` that all positions share, and
+    ``k`` cores ``(F, n_i, F)``, where ``F`` is the number of true facts (1 if there are none).
 
     Raises
     ------
@@ -132,8 +140,10 @@ def exact_getd(
         )
     ring_shape = tuple(truth.shape if ring_shape is None else ring_shape)
     check_reshape(ring_shape, truth.shape)
+
     core, (relations, entities, *_) = exact_tucker(truth)
-    return relations, entities, cp_to_ring(exact_cp(core.reshape(ring_shape)))
+    factors = exact_cp(core.reshape(ring_shape))
+    return relations, entities, cp_to_ring(factors)
 
 
 def _as_numbers(truth: Tensor) -> Tensor:

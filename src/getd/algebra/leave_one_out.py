@@ -1,10 +1,9 @@
-"""What all environments share: every vector but one is read, checked and multiplied up without repeating work."""
+"""What all environments share: check every vector but one, multiply without repeating work."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
-from itertools import accumulate
 from typing import TypeVar
 
 from torch import Tensor
@@ -12,87 +11,93 @@ from torch import Tensor
 from getd.errors import ShapeError
 
 T = TypeVar("T")
+Vectors = Sequence[Tensor | None]  # one per mode; None where it is not read
 
 
-def chosen_places(places: Sequence[int] | None, count: int) -> tuple[int, ...]:
-    """The places asked for, all of ``0 .. count - 1`` where none are named.
+def chosen_modes(modes: Sequence[int] | None, count: int) -> tuple[int, ...]:
+    """Return the modes whose environments are computed: all of ``0 .. count - 1`` by default.
 
     Raises
     ------
     ShapeError
-        If there are fewer than two modes, or a place is not one of them.
+        If there are fewer than two modes, or a mode is not one of them.
 
-    >>> chosen_places(None, 3), chosen_places([2, 0], 3)
+    >>> chosen_modes(None, 3), chosen_modes([2, 0], 3)
     ((0, 1, 2), (2, 0))
     """
     if count < 2:
         raise ShapeError(f"an environment needs at least 2 modes, found {count}")
-    places = tuple(range(count) if places is None else places)
-    for place in places:
-        if not 0 <= place < count:
-            raise ShapeError(f"place {place} is not one of the modes 0 .. {count - 1}")
-    return places
+    modes = tuple(range(count) if modes is None else modes)
+    for mode in modes:
+        if not 0 <= mode < count:
+            raise ShapeError(f"mode {mode} is not one of the modes 0 .. {count - 1}")
+    return modes
 
 
-def read_vectors(
-    vectors: Sequence[Tensor | None], sizes: Sequence[int], places: Sequence[int]
-) -> dict[int, Tensor]:
-    """The vectors that the environments of ``places`` read: all, but for the vector of a place that stands alone.
+def read_vectors(vectors: Vectors, sizes: Sequence[int], modes: Sequence[int]) -> dict[int, Tensor]:
+    """Return the vectors that the environments of ``modes`` read: all but that of a single mode.
 
     Raises
     ------
     ShapeError
-        If a vector that is read is missing, is not ``(b, d_j)``, or has another ``b`` than the first.
+        If a vector that is read is missing, is not ``(b, d_j)``, or differs in ``b``.
     """
     if len(vectors) != len(sizes):
         raise ShapeError(f"expected {len(sizes)} vectors, one for each mode, found {len(vectors)}")
+
     read: dict[int, Tensor] = {}
     for mode, (vector, size) in enumerate(zip(vectors, sizes, strict=True)):
-        if set(places) == {mode}:
+        if set(modes) == {mode}:
             continue
         if vector is None:
-            raise ShapeError(
-                f"vector {mode} is missing, and other places than {mode} are asked for"
-            )
+            raise ShapeError(f"vector {mode} is missing, but other modes than {mode} are chosen")
         if vector.dim() != 2 or vector.shape[1] != size:
             raise ShapeError(
                 f"vector {mode} has shape {tuple(vector.shape)} but its mode has size {size}"
             )
+
         first = next(iter(read), mode)
-        if vector.shape[0] != read.get(first, vector).shape[0]:
-            raise ShapeError(
-                f"vector {mode} has {vector.shape[0]} rows but vector {first} has {read[first].shape[0]}"
-            )
+        rows = vector.shape[0]
+        expected = read.get(first, vector).shape[0]
+        if rows != expected:
+            raise ShapeError(f"vector {mode} has {rows} rows but vector {first} has {expected}")
         read[mode] = vector
     return read
 
 
 def products_of_others(
-    items: Mapping[int, T], count: int, places: Sequence[int], multiply: Callable[[T, T], T]
+    items: Mapping[int, T], count: int, modes: Sequence[int], multiply: Callable[[T, T], T]
 ) -> list[T]:
-    r"""For each place ``j``, the product of all items but ``j`` around the ring.
+    r"""Multiply all items but ``j`` around the ring, for each mode ``j``.
 
     .. math::
         A_j = M_{j+1} \cdots M_{m-1} \; M_0 \cdots M_{j-1}
 
-    ``items`` maps ``0 .. count - 1`` to what ``multiply`` takes; the item of a place that stands alone is not read and
-    may be missing.
+    ``items`` maps ``0 .. count - 1`` to what ``multiply`` takes. The item of a single mode is not
+    read and may be missing.
 
     Notes
     -----
-    Prefix and suffix products are shared: ``3 (m - 2)`` multiplications for all ``m`` places, ``m - 2`` for one.
+    Prefix and suffix products are shared: ``3 (m - 2)`` multiplications for all ``m`` modes,
+    ``m - 2`` for one.
 
     >>> products_of_others(dict(enumerate("abcd")), 4, [0, 1, 3], str.__add__)
     ['bcd', 'cda', 'abc']
     """
-    first, last = min(places, default=count), max(places, default=0)
-    prefixes = list(accumulate((items[j] for j in range(last)), multiply))
-    suffixes = list(
-        accumulate(
-            (items[j] for j in range(count - 1, first, -1)), lambda done, item: multiply(item, done)
-        )
-    )
-    return [
-        reduce(multiply, suffixes[count - 2 - j : count - 1 - j] + prefixes[max(j - 1, 0) : j])
-        for j in places
-    ]
+    # The product of all items before j, up to the last mode that needs it.
+    before: dict[int, T] = {}
+    for j in range(1, max(modes, default=0) + 1):
+        item = items[j - 1]
+        before[j] = multiply(before[j - 1], item) if j > 1 else item
+
+    # The product of all items after j, down to the first mode that needs it.
+    after: dict[int, T] = {}
+    for j in range(count - 2, min(modes, default=count) - 1, -1):
+        item = items[j + 1]
+        after[j] = multiply(item, after[j + 1]) if j < count - 2 else item
+
+    products = []
+    for j in modes:
+        sides = [side[j] for side in (after, before) if j in side]
+        products.append(reduce(multiply, sides))
+    return products

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from math import prod
 
 import torch
 from torch import Tensor
 
-from getd.algebra.leave_one_out import chosen_places, read_vectors
+from getd.algebra.leave_one_out import Vectors, chosen_modes, read_vectors
 
 
 def tucker_environments(
     core: Tensor,
-    vectors: Sequence[Tensor | None],
-    places: Sequence[int] | None = None,
+    vectors: Vectors,
+    modes: Sequence[int] | None = None,
     groups: Tensor | None = None,
 ) -> list[Tensor]:
-    r"""A dense core contracted with every vector but one, for many places at once.
+    r"""Contract a dense core with every vector but one, for many modes at once.
 
     .. math::
-        q_j[i_j] = \sum_{i_0 \dots i_{m-1} \text{ without } i_j} W[i_0, \dots, i_{m-1}] \prod_{l \neq j} v_l[i_l]
+        q_j[i_j] = \sum_{i_0 \dots i_{m-1} \text{ without } i_j}
+        W[i_0, \dots, i_{m-1}] \prod_{l \neq j} v_l[i_l]
 
     Parameters
     ----------
@@ -29,16 +30,17 @@ def tucker_environments(
         ``(d_0, ..., d_{m-1})``, ``m >= 2``.
     vectors
         ``m`` tensors; vector ``j`` has shape ``(b, d_j)``.
-    places
-        Which environments to return, all where not given. Where one place stands alone, its vector is not read and
+    modes
+        Which environments to return; all by default. The vector of a single mode is not read and
         may be ``None``.
     groups
-        ``(b,)`` row numbers: ``vectors[0]`` then holds ``u`` distinct rows ``(u, d_0)``, of which fact ``i`` uses row
-        ``groups[i]``. The core meets each distinct row once, where that saves work (``4 u <= b``).
+        ``(b,)`` row numbers: ``vectors[0]`` then holds ``u`` distinct rows ``(u, d_0)``, of which
+        fact ``i`` uses row ``groups[i]``. The core meets each distinct row once, where that saves
+        work (``4 u <= b``).
 
     Returns
     -------
-    For each place ``j`` a tensor of shape ``(b, d_j)``.
+    For each mode ``j`` a tensor of shape ``(b, d_j)``.
 
     Raises
     ------
@@ -47,109 +49,103 @@ def tucker_environments(
 
     Notes
     -----
-    One half of the modes is contracted, the other half goes on in the same way, and the other way round. Only the
-    first step meets the whole core, with the outer products of half the vectors, so the cost is two matrix products
-    of ``d^m`` multiply-adds per fact for all places (one for one place), and no intermediate is larger than
-    ``b d^ceil(m/2)``. With ``groups`` the first step is ``u d^m`` for all facts together, and ``u d^(m-1)`` numbers.
+    Each half of the modes is contracted in turn, and the other half is halved again. Only the first
+    step meets the whole core, with the outer products of half the vectors. So the cost is two
+    matrix products of ``d^m`` multiply-adds per fact for all modes (one for one mode), and no
+    intermediate is larger than ``b d^ceil(m/2)``. With ``groups`` the first step is ``u d^m`` for
+    all facts together, and ``u d^(m-1)`` numbers.
 
     Examples
     --------
-    >>> tucker_environments(torch.ones(2, 3, 4), [torch.ones(1, 2), torch.ones(1, 3), torch.ones(1, 4)])
+    >>> ones = [torch.ones(1, 2), torch.ones(1, 3), torch.ones(1, 4)]
+    >>> tucker_environments(torch.ones(2, 3, 4), ones)
     [tensor([[12., 12.]]), tensor([[8., 8., 8.]]), tensor([[6., 6., 6., 6.]])]
     """
-    places = chosen_places(places, core.dim())
+    modes = chosen_modes(modes, core.dim())
     first, *others = vectors
-    if groups is None or first is None or set(places) == {0}:
-        found = _environments(core, read_vectors(vectors, core.shape, places), places)
-    elif core.dim() > 2 and 0 < 4 * len(first) <= len(groups):
-        found = _environments_by_group(core, first, others, groups, places)
-    else:
-        found = _environments(
-            core, read_vectors([first[groups], *others], core.shape, places), places
-        )
-    return [found[place] for place in places]
+    if groups is not None and first is not None and set(modes) != {0}:
+        if core.dim() > 2 and 0 < 4 * len(first) <= len(groups):
+            return _environments_by_group(core, first, others, groups, modes)
+        vectors = [first[groups], *others]
+    read = read_vectors(vectors, core.shape, modes)
 
-
-def tucker_environment(
-    core: Tensor, vectors: Sequence[Tensor | None], place: int, groups: Tensor | None = None
-) -> Tensor:
-    """The environment of one place, ``(b, d_place)``; ``vectors[place]`` is not read and may be ``None``.
-
-    >>> tucker_environment(torch.ones(2, 3, 4), [torch.ones(1, 2), None, torch.ones(1, 4)], 1)
-    tensor([[8., 8., 8.]])
-    """
-    return tucker_environments(core, vectors, [place], groups)[0]
-
-
-def _environments(
-    core: Tensor, vectors: Mapping[int, Tensor], places: Sequence[int]
-) -> dict[int, Tensor]:
-    """The first halving: the core has no batch, so each half costs one matrix product."""
+    # The core has no batch, so to contract one half of its modes is one matrix product.
     half = core.dim() // 2
-    left, right = range(half), range(half, core.dim())
+    left = range(half)
+    right = range(half, core.dim())
     matrix = core.reshape(prod(core.shape[:half]), prod(core.shape[half:]))
-    found: dict[int, Tensor] = {}
-    if any(place in left for place in places):
-        found |= _halve(
-            _outer_rows([vectors[j] for j in right]) @ matrix.T, core.shape, vectors, left, places
-        )
-    if any(place in right for place in places):
-        found |= _halve(
-            _outer_rows([vectors[j] for j in left]) @ matrix, core.shape, vectors, right, places
-        )
-    return found
+
+    environments: dict[int, Tensor] = {}
+    if not set(modes).isdisjoint(left):
+        rest = _outer_rows(read, right) @ matrix.T
+        environments |= _halve(rest, core.shape, read, left, modes)
+    if not set(modes).isdisjoint(right):
+        rest = _outer_rows(read, left) @ matrix
+        environments |= _halve(rest, core.shape, read, right, modes)
+    return [environments[mode] for mode in modes]
 
 
 def _halve(
     rest: Tensor,
     sizes: Sequence[int],
     vectors: Mapping[int, Tensor],
-    modes: range,
-    places: Sequence[int],
+    open_modes: range,
+    modes: Sequence[int],
 ) -> dict[int, Tensor]:
-    """Environments from ``rest (b, product of the sizes of modes)``, where all other modes are contracted already."""
-    if len(modes) == 1:
-        return {modes[0]: rest}
-    left, right = modes[: len(modes) // 2], modes[len(modes) // 2 :]
-    matrix = rest.view(rest.shape[0], prod(sizes[j] for j in left), prod(sizes[j] for j in right))
-    found: dict[int, Tensor] = {}
-    if any(place in left for place in places):
-        column = _outer_rows([vectors[j] for j in right]).unsqueeze(2)
-        found |= _halve(torch.bmm(matrix, column).squeeze(2), sizes, vectors, left, places)
-    if any(place in right for place in places):
-        row = _outer_rows([vectors[j] for j in left]).unsqueeze(1)
-        found |= _halve(torch.bmm(row, matrix).squeeze(1), sizes, vectors, right, places)
-    return found
+    """Contract ``rest (b, product of sizes of open_modes)`` down to each of its chosen modes."""
+    if len(open_modes) == 1:
+        return {open_modes[0]: rest}
+
+    half = len(open_modes) // 2
+    left = open_modes[:half]
+    right = open_modes[half:]
+    rows = prod(sizes[j] for j in left)
+    columns = prod(sizes[j] for j in right)
+    matrix = rest.view(rest.shape[0], rows, columns)
+
+    environments: dict[int, Tensor] = {}
+    if not set(modes).isdisjoint(left):
+        column = _outer_rows(vectors, right).unsqueeze(2)
+        product = torch.bmm(matrix, column).squeeze(2)
+        environments |= _halve(product, sizes, vectors, left, modes)
+    if not set(modes).isdisjoint(right):
+        row = _outer_rows(vectors, left).unsqueeze(1)
+        product = torch.bmm(row, matrix).squeeze(1)
+        environments |= _halve(product, sizes, vectors, right, modes)
+    return environments
 
 
-def _outer_rows(vectors: Sequence[Tensor]) -> Tensor:
-    """Row by row the outer product of vectors ``(b, d_i)``, flattened row-major: ``(b, product of d_i)``."""
-    return reduce(lambda left, right: (left.unsqueeze(2) * right.unsqueeze(1)).flatten(1), vectors)
+def _outer_rows(vectors: Mapping[int, Tensor], modes: Iterable[int]) -> Tensor:
+    """Return the outer products of the vectors of modes, row by row: ``(b, product of d_j)``."""
+    return reduce(
+        lambda left, right: (left.unsqueeze(2) * right.unsqueeze(1)).flatten(1),
+        (vectors[j] for j in modes),
+    )
 
 
 def _environments_by_group(
-    core: Tensor,
-    first: Tensor,
-    vectors: Sequence[Tensor | None],
-    groups: Tensor,
-    places: Sequence[int],
-) -> dict[int, Tensor]:
-    """Environments where ``first`` holds the distinct rows of mode 0: each of them makes a core for its own facts."""
-    read_vectors([first[:1].expand(len(groups), -1), *vectors], core.shape, places)
-    others = [place for place in dict.fromkeys(places) if place > 0]
-    slices = (first @ core.flatten(1)).view(len(first), *core.shape[1:])
+    core: Tensor, first: Tensor, others: Vectors, groups: Tensor, modes: Sequence[int]
+) -> list[Tensor]:
+    """Contract each distinct row of mode 0 with the core once: a smaller core for its own facts."""
+    expanded = first[:1].expand(len(groups), -1)
+    read_vectors([expanded, *others], core.shape, modes)
+
+    # The facts of a group lie together, so that each vector splits into parts of whole groups.
     order = torch.argsort(groups, stable=True)
     counts = torch.bincount(groups, minlength=len(first)).tolist()
-    rows = [[None] * len(first) if v is None else torch.split(v[order], counts) for v in vectors]
-    parts = [
-        tucker_environments(slice_, vectors_of_group, [place - 1 for place in others])
-        for slice_, vectors_of_group in zip(slices.unbind(), zip(*rows, strict=True), strict=True)
-    ]
+    missing = (None,) * len(first)
+    parts = [missing if v is None else torch.split(v[order], counts) for v in others]
+
+    smaller_cores = (first @ core.flatten(1)).view(len(first), *core.shape[1:])
+    entity_modes = [mode for mode in dict.fromkeys(modes) if mode > 0]
+    by_group = []
+    for smaller_core, *group in zip(smaller_cores.unbind(), *parts, strict=True):
+        by_group.append(tucker_environments(smaller_core, group, [j - 1 for j in entity_modes]))
+
     back = torch.argsort(order)
-    found = {
-        place: torch.cat(part)[back]
-        for place, part in zip(others, zip(*parts, strict=True), strict=True)
-    }
-    if 0 in places:
-        found[0] = tucker_environment(core, [None, *vectors], 0)
-    return found
+    environments: dict[int, Tensor] = {}
+    for mode, groups_of_mode in zip(entity_modes, zip(*by_group, strict=True), strict=True):
+        environments[mode] = torch.cat(groups_of_mode)[back]
+    if 0 in modes:
+        environments[0] = tucker_environments(core, [None, *others], [0])[0]
+    return [environments[mode] for mode in modes]

@@ -54,14 +54,14 @@ class ComplEx(MultilinearModel):
         arity: int,
         relation: Tensor | None,
         vectors: Sequence[Tensor | None],
-        places: Sequence[int],
+        modes: Sequence[int],
     ) -> list[Tensor]:
         found = []
-        for place in places:
-            first, second = (v for j, v in enumerate(vectors) if j != place)
+        for mode in modes:
+            first, second = (v for j, v in enumerate(vectors) if j != mode)
             assert first is not None
             assert second is not None
-            found.append(complex_product(first, second, conjugate=place != 2))
+            found.append(complex_product(first, second, conjugate=mode != 2))
         return found
 
     def factors(self, relation: Tensor, entities: Tensor) -> list[Tensor]:

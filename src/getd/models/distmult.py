@@ -34,6 +34,6 @@ class DistMult(MultilinearModel):
         arity: int,
         relation: Tensor | None,
         vectors: Sequence[Tensor | None],
-        places: Sequence[int],
+        modes: Sequence[int],
     ) -> list[Tensor]:
-        return cp_environments(vectors, places)
+        return cp_environments(vectors, modes)

@@ -67,9 +67,9 @@ class GETD(MultilinearModel):
         arity: int,
         relation: Tensor | None,
         vectors: Sequence[Tensor | None],
-        places: Sequence[int],
+        modes: Sequence[int],
     ) -> list[Tensor]:
         ring = self.rings[str(arity)]
         assert isinstance(ring, nn.ParameterList)
         cores = [self._dropped(core) for core in ring]
-        return reshaped_environments(cores, self.dims[arity], vectors, places)
+        return reshaped_environments(cores, self.dims[arity], vectors, modes)

@@ -64,17 +64,15 @@ class HypE(MultilinearModel):
         arity: int,
         relation: Tensor | None,
         vectors: Sequence[Tensor | None],
-        places: Sequence[int],
+        modes: Sequence[int],
     ) -> list[Tensor]:
         matrices = self.position_matrices(arity)
         given = [
             None if v is None else v @ matrix.T
             for v, matrix in zip(vectors[1:], matrices, strict=True)
         ]
-        found = cp_environments([vectors[0], *given], places)
-        return [
-            q @ matrices[place - 1] if place else q for q, place in zip(found, places, strict=True)
-        ]
+        found = cp_environments([vectors[0], *given], modes)
+        return [q @ matrices[mode - 1] if mode else q for q, mode in zip(found, modes, strict=True)]
 
     def position_matrices(self, arity: int) -> Tensor:
         """What a position does to an entity's vector, ``(n, d, d)``."""

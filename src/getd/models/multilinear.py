@@ -54,11 +54,11 @@ class MultilinearModel(DotProductModel):
         arity: int,
         relation: Tensor | None,
         vectors: Sequence[Tensor | None],
-        places: Sequence[int],
+        modes: Sequence[int],
     ) -> list[Tensor]:
-        """The core of an arity contracted with all vectors but one, for each of these places; place 0 is the relation.
+        """The core of an arity contracted with all vectors but one, for each of these modes; mode 0 is the relation.
 
-        Where one place alone is asked for, its vector is ``None``. ``relation`` are the ids, where they are given:
+        Where one mode alone is chosen, its vector is ``None``. ``relation`` are the ids, where they are given:
         facts of one relation have one vector there, unless it was dropped out.
         """
         raise NotImplementedError

@@ -67,17 +67,17 @@ class NTuckER(MultilinearModel):
         arity: int,
         relation: Tensor | None,
         vectors: Sequence[Tensor | None],
-        places: Sequence[int],
+        modes: Sequence[int],
     ) -> list[Tensor]:
         core, first = self._dropped(self.cores[str(arity)]), vectors[0]
         alone = torch.compiler.is_exporting()  # a graph cannot depend on which relations are alike
         if relation is None or first is None or alone or (self.training and self._relation_dropout):
-            return tucker_environments(core, vectors, places)
+            return tucker_environments(core, vectors, modes)
         distinct, groups = relation.unique(return_inverse=True)  # type: ignore[no-untyped-call]
         row = torch.empty_like(distinct).scatter_(
             0, groups, torch.arange(len(groups), device=groups.device)
         )
-        return tucker_environments(core, [first[row], *vectors[1:]], places, groups)
+        return tucker_environments(core, [first[row], *vectors[1:]], modes, groups)
 
 
 def usual_dim(arity: int) -> int:

@@ -36,14 +36,12 @@ class SimplE(MultilinearModel):
         arity: int,
         relation: Tensor | None,
         vectors: Sequence[Tensor | None],
-        places: Sequence[int],
+        modes: Sequence[int],
     ) -> list[Tensor]:
         d = self.entity.embedding_dim
-        shifts = [0, *(j * d // arity for j in range(arity))]  # by place; the relation stays
+        shifts = [0, *(j * d // arity for j in range(arity))]  # by mode; the relation stays
         shifted = [
             None if v is None else v.roll(-s, dims=1) for v, s in zip(vectors, shifts, strict=True)
         ]
-        found = cp_environments(shifted, places)
-        return [
-            query.roll(shifts[place], dims=1) for query, place in zip(found, places, strict=True)
-        ]
+        found = cp_environments(shifted, modes)
+        return [query.roll(shifts[mode], dims=1) for query, mode in zip(found, modes, strict=True)]

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from getd.algebra.expressiveness import cp_to_ring, exact_cp, exact_getd, exact_tucker
-from getd.algebra.reshape import reshaped_environment
+from getd.algebra.reshape import reshaped_environments
 from getd.algebra.ring import ring_to_tensor
-from getd.algebra.tucker import tucker_environment
+from getd.algebra.tucker import tucker_environments
 from getd.errors import ShapeError
 from tests.algebra.reference_algebra import random_tensor, ring_tensor_by_loops
 
@@ -35,15 +35,14 @@ def every_fact(shape: torch.Size) -> Tensor:
 
 
 def getd_scores(
-    relations: Tensor, entities: Tensor, cores: list[Tensor], shape: torch.Size, place: int
+    relations: Tensor, entities: Tensor, cores: list[Tensor], shape: torch.Size, mode: int
 ) -> Tensor:
-    """The score of every fact, from the query of one place; one entity table serves all positions."""
+    """The score of every fact, from the query of one mode; all positions share one entity table."""
     facts = every_fact(shape)
     vectors = [relations[facts[:, 0]], *[entities[facts[:, j]] for j in range(1, len(shape))]]
     dims = [vector.shape[1] for vector in vectors]
-    return (
-        (reshaped_environment(cores, dims, vectors, place) * vectors[place]).sum(1).reshape(shape)
-    )
+    (environment,) = reshaped_environments(cores, dims, vectors, [mode])
+    return (environment * vectors[mode]).sum(1).reshape(shape)
 
 
 @given(ground_truths())
@@ -51,7 +50,8 @@ def test_a_tucker_model_scores_any_ground_truth_exactly(truth: Tensor) -> None:
     core, factors = exact_tucker(truth)
     facts = every_fact(truth.shape)
     vectors = [factor[facts[:, j]] for j, factor in enumerate(factors)]
-    scores = (tucker_environment(core, vectors, 0) * vectors[0]).sum(1).reshape(truth.shape)
+    (environment,) = tucker_environments(core, vectors, [0])
+    scores = (environment * vectors[0]).sum(1).reshape(truth.shape)
     assert torch.equal(scores, truth.float())
     assert all(torch.equal(factor, factors[1]) for factor in factors[1:])
 
@@ -71,8 +71,8 @@ def test_a_sum_of_one_term_per_fact_is_any_ground_truth(truth: Tensor) -> None:
 
 @given(ground_truths(), st.data())
 def test_a_getd_model_scores_any_ground_truth_exactly(truth: Tensor, data: st.DataObject) -> None:
-    place = data.draw(st.integers(0, truth.dim() - 1))
-    assert torch.equal(getd_scores(*exact_getd(truth), truth.shape, place), truth.float())
+    mode = data.draw(st.integers(0, truth.dim() - 1))
+    assert torch.equal(getd_scores(*exact_getd(truth), truth.shape, mode), truth.float())
 
 
 @pytest.mark.parametrize(
@@ -93,9 +93,9 @@ def test_a_getd_model_with_a_reshaped_ring_scores_any_ground_truth_exactly(
     truth = random_tensor(*shape, seed=seed) > 0.5
     relations, entities, cores = exact_getd(truth, ring_shape)
     assert tuple(core.shape[1] for core in cores) == ring_shape
-    for place in range(len(shape)):
+    for mode in range(len(shape)):
         assert torch.equal(
-            getd_scores(relations, entities, cores, truth.shape, place), truth.float()
+            getd_scores(relations, entities, cores, truth.shape, mode), truth.float()
         )
 
 
@@ -129,7 +129,10 @@ def test_what_is_no_ground_truth_is_named() -> None:
         ShapeError, match=r"^a ground truth has shape \(n_r, n_e, \.\.\., n_e\), found \(2,\)$"
     ):
         exact_getd(torch.zeros(2))
-    message = r"^ring_shape \(5, 5\) holds 25 numbers but the core \(2, 3, 3\) holds 18: choose sizes with the same product$"
+    message = (
+        r"^ring_shape \(5, 5\) holds 25 numbers but the core \(2, 3, 3\) holds 18: "
+        r"choose sizes with the same product$"
+    )
     with pytest.raises(ShapeError, match=message):
         exact_getd(torch.zeros(2, 3, 3), (5, 5))
     with pytest.raises(
