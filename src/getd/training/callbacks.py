@@ -28,6 +28,8 @@ class Callbacks:
     on_epoch: Callable[[Epoch], None] = lambda epoch: None
     # After each batch: True stops the training, which writes a checkpoint first.
     should_stop: Callable[[], bool] = lambda: False
+    # Before the first batch: the number of epochs that the settings ask for.
+    on_start: Callable[[int], None] = lambda epochs: None
 
 
 class Interrupted(KeyboardInterrupt):

@@ -84,6 +84,7 @@ def train(
                 stack.enter_context(owned(folder.path))
             elif folder.checkpoint.exists():
                 trainer.resume(folder.checkpoint)
+            callbacks.on_start(config.training.epochs)
             _run(trainer, folder, callbacks)
 
         return finish(kb, folder, config, trainer, ask_test)
