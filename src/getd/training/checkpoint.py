@@ -1,10 +1,14 @@
-"""Everything a training needs to go on as if it had never stopped, in one file that is replaced in one step."""
+"""Checkpoints: all that a training needs to resume as if it had never stopped.
+
+One file, replaced in one step. Its head holds the progress and the settings as JSON, its body the
+tensors, named ``part/name``.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,165 +16,145 @@ import torch
 from pydantic import ConfigDict, FiniteFloat, NonNegativeInt, PositiveInt
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
-from torch import Tensor, nn
+from torch import nn
 
 from getd.errors import RunError
 from getd.io.atomic import atomic_path
 from getd.runs.records import Record, Seconds, check_record, parse_json
 from getd.runs.stored import check_tensors
 from getd.training.moving_average import Weights
+from getd.training.settings import TrainSettings
 
 PARTS = ("model", "best", "average", "optimizer", "regime", "random")
 HINT = "; --overwrite trains it from the first epoch"
 
 
-@dataclass
-class Progress:
-    """Where a training stands."""
+class Progress(Record):
+    """How far a training is."""
 
-    epoch: int = 1  # the one under way, from 1
-    batches_done: int = 0  # of this epoch
-    loss_sum: float = 0.0  # over the facts of this epoch so far
-    n_facts: int = 0
-    seconds: float = 0.0  # of this epoch so far, training alone
-    best_mrr: float = -1.0
-    best_epoch: int = 0
-    worse: int = 0  # validations since the best
-    finished: bool = False
-    steps: int = 0  # optimiser steps in all
-    generator: Tensor = field(
-        default_factory=lambda: torch.zeros(0, dtype=torch.uint8)
-    )  # before the epoch under way
+    model_config = ConfigDict(frozen=False, extra="forbid")
 
-    def plain(self) -> dict[str, Any]:
-        """The fields that are no tensors."""
-        return {name: value for name, value in vars(self).items() if not isinstance(value, Tensor)}
+    # Of the epoch under way.
+    epoch: PositiveInt  # from 1
+    batches_done: NonNegativeInt
+    loss_sum: FiniteFloat  # over facts
+    n_facts: NonNegativeInt
+    seconds: Seconds  # of training alone
+
+    # Of the whole training.
+    best_mrr: FiniteFloat
+    best_epoch: NonNegativeInt  # 0: nothing was validated yet
+    worse: NonNegativeInt  # validations since the best
+    finished: bool  # patience has ended
+    steps: NonNegativeInt  # of the optimiser
+
+    @classmethod
+    def start(cls) -> Progress:
+        """The progress of a training that has not begun."""
+        epoch = {"epoch": 1, "batches_done": 0, "loss_sum": 0.0, "n_facts": 0, "seconds": 0.0}
+        return cls(**epoch, best_mrr=-1.0, best_epoch=0, worse=0, finished=False, steps=0)
+
+    def begin_next_epoch(self) -> None:
+        """Count the epoch as done, and start the counts of the next."""
+        self.epoch += 1
+        self.batches_done = 0
+        self.loss_sum = 0.0
+        self.n_facts = 0
+        self.seconds = 0.0
 
 
 def copy_weights(module: nn.Module) -> Weights:
-    """A copy of all weights and buffers: later steps must not change it."""
+    """Copy all weights and buffers: later steps must not change them."""
     return {name: tensor.detach().clone() for name, tensor in module.state_dict().items()}
 
 
 def save_checkpoint(
-    path: Path, progress: Progress, parts: dict[str, Weights], settings: dict[str, Any]
+    path: Path, progress: Progress, parts: Mapping[str, Weights], settings: TrainSettings
 ) -> None:
-    """Write the state of a training: tensors by part (``model``, ``average``, ``optimizer`` …), and random numbers."""
-    tensors = {
-        f"{part}/{name}": tensor
-        for part, weights in parts.items()
-        for name, tensor in weights.items()
-    }
-    tensors |= {"random/torch": torch.get_rng_state(), "random/batches": progress.generator}
-    metadata = {"progress": json.dumps(progress.plain()), "settings": json.dumps(settings)}
+    """Write a checkpoint; ``parts`` are tensors by part and name."""
+    tensors = {}
+    for part, weights in parts.items():
+        for name, tensor in weights.items():
+            tensors[f"{part}/{name}"] = tensor.contiguous()
+    metadata = {"progress": progress.model_dump_json(), "settings": settings.model_dump_json()}
     with atomic_path(path) as temporary:
-        save_file(
-            {name: tensor.contiguous() for name, tensor in tensors.items()}, temporary, metadata
-        )
+        save_file(tensors, temporary, metadata)
 
 
 @dataclass(frozen=True)
 class Head:
-    """What the head of a checkpoint says."""
+    """The head of a checkpoint."""
 
-    progress: Progress  # without its generator
-    settings: Mapping[str, Any]  # of training, with which it was written
+    progress: Progress
+    settings: Mapping[str, Any]  # of training, as they were when it was written
     shapes: Mapping[str, list[int]]  # of the weights of the model
 
 
-class _PlainProgress(Record):
-    """The fields of :class:`Progress` that are no tensors."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    epoch: PositiveInt
-    batches_done: NonNegativeInt
-    loss_sum: FiniteFloat
-    n_facts: NonNegativeInt
-    seconds: Seconds
-    best_mrr: FiniteFloat
-    best_epoch: NonNegativeInt
-    worse: NonNegativeInt
-    finished: bool
-    steps: NonNegativeInt
-
-
 def read_head(path: Path) -> Head:
-    """The progress, the settings and the shapes of a checkpoint, before its tensors are read."""
+    """Read the head of a checkpoint, without its tensors."""
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             shapes = {name: list(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
     except Exception as error:
         raise _broken(path, error) from None
-    values = {}
-    for name, record in (("progress", _PlainProgress), ("settings", Record)):
+
+    for name in ("progress", "settings"):
         if name not in metadata:
             raise _broken(path, f"it has no {name}")
-        try:
-            value = parse_json(metadata[name], name)
-            check_record(record, value, name)
-        except RunError as error:
-            raise _broken(path, error) from None
-        values[name] = value
-    of_model = {
-        name.removeprefix("model/"): shape
-        for name, shape in shapes.items()
-        if name.startswith("model/")
-    }
-    return Head(Progress(**values["progress"]), values["settings"], of_model)
+    try:
+        progress = check_record(Progress, parse_json(metadata["progress"], "progress"), "progress")
+        settings = parse_json(metadata["settings"], "settings")
+        check_record(Record, settings, "settings")
+    except RunError as error:
+        raise _broken(path, error) from None
+
+    prefix = "model/"
+    of_model = [name for name in shapes if name.startswith(prefix)]
+    return Head(progress, settings, {name.removeprefix(prefix): shapes[name] for name in of_model})
 
 
-def load_checkpoint(path: Path) -> tuple[Progress, dict[str, Weights], dict[str, Any]]:
-    """What :func:`save_checkpoint` wrote: the progress, tensors by part, and the settings."""
-    head = read_head(path)
+def load_checkpoint(path: Path) -> tuple[Progress, dict[str, Weights]]:
+    """Read the progress and the tensors, by part and name."""
+    progress = read_head(path).progress
     try:
         tensors = load_file(path)
     except Exception as error:
         raise _broken(path, error) from None
+
     parts: dict[str, Weights] = {part: {} for part in PARTS}
-    for name, tensor in tensors.items():
-        part, _, rest = name.partition("/")
+    for key, tensor in tensors.items():
+        part, _, name = key.partition("/")
         if part not in parts:
             raise _broken(path, f"it has an unknown part {part!r}")
-        parts[part][rest] = tensor
-    head.progress.generator = parts["random"].get("batches", head.progress.generator)
-    return head.progress, parts, dict(head.settings)
+        parts[part][name] = tensor
+    return progress, parts
 
 
 def check_checkpoint(
-    path: Path,
-    parts: Mapping[str, Weights],
-    like: Mapping[str, Weights],
-    optimizer: Weights,
-    n_entities: int,
+    path: Path, parts: Mapping[str, Weights], like: Mapping[str, Weights], n_entities: int
 ) -> None:
-    """Refuse tensors that are not those of this training: by their names, shapes and types, and what is not finite.
+    """Refuse tensors that are not those of this training.
 
-    ``like`` are the parts of a training that has not begun, and ``optimizer`` its optimiser's as they will be.
+    ``like`` are the parts that it expects: names, shapes and types must agree. Weights must be
+    finite, entities known, and the states of random generators valid.
     """
-    random = {"torch": torch.get_rng_state(), "batches": torch.Generator().get_state()}
-    best = like["model"] if parts["best"] else {}
-    wanted = {**like, "best": best, "optimizer": optimizer, "random": random}
-    for part, tensors in wanted.items():
-        stored, expected = (
-            {f"{part}/{name}": tensor for name, tensor in each.items()}
-            for each in (parts[part], tensors)
-        )
-        check_tensors(path, stored, expected, HINT)
+    for part, expected in like.items():
+        named = {f"{part}/{name}": tensor for name, tensor in parts[part].items()}
+        named_like = {f"{part}/{name}": tensor for name, tensor in expected.items()}
+        check_tensors(path, named, named_like, HINT)
 
     for name, ids in parts["regime"].items():
         if ids.numel() and not (ids.min() >= 0 and ids.max() < n_entities):
-            raise RunError(
-                f"{path}: expected regime/{name} of entities that there are, found others{HINT}"
-            )
+            expected_ids = f"regime/{name} of entities that there are"
+            raise RunError(f"{path}: expected {expected_ids}, found others{HINT}")
+
     try:
         for state in parts["random"].values():
             torch.Generator().set_state(state)
     except RuntimeError:
-        raise RunError(
-            f"{path}: expected the state of a random generator, found another{HINT}"
-        ) from None
+        message = "expected the state of a random generator, found another"
+        raise RunError(f"{path}: {message}{HINT}") from None
 
 
 def _broken(path: Path, reason: object) -> RunError:

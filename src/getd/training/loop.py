@@ -1,20 +1,36 @@
-"""The training loop, to be read from top to bottom."""
+"""The training loop, to be read from top to bottom.
+
+One step of the optimiser, in the regime ``1vsall`` with a dot-product model::
+
+    Batch                   rows of facts of one arity                        regimes/base.py
+      │ regime.prepare      in a thread, one batch ahead                      regimes/one_vs_all.py
+      ▼
+    TrainStep               relation (b,), entities (b, n), and left_out:     facts/known_answers.py
+      │                     candidates that make other training facts true
+      │ model.queries       norms, then the core contracted with all but      models/, algebra/
+      ▼                     one vector: queries (b, n, d)
+    LossSum                 queries · candidates, softmax, gradients,         losses/fused_softmax.py
+      │ backward            tile by tile; autograd continues from the queries
+      ▼
+    loss, p.grad            Trainer.step: clip, optimiser, moving average     loop.py
+
+An epoch is a step for each batch, then a validation, a record for the history, and a checkpoint.
+What differs between regimes is one file each in ``regimes/``; losses are in ``losses/``.
+"""
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import torch
+from torch import Tensor
 
 from getd.errors import NonFiniteScores, RunError
 from getd.models.base import ScoringModel
-from getd.runs.config import TrainSettings
 from getd.training.callbacks import Callbacks, Epoch, Interrupted
 from getd.training.checkpoint import (
     HINT,
@@ -25,12 +41,13 @@ from getd.training.checkpoint import (
     save_checkpoint,
 )
 from getd.training.moving_average import MovingAverage, Weights
-from getd.training.optimisers import Optimizers
-from getd.training.regimes.base import Regime, Work, one_ahead, shuffled_batches
+from getd.training.optimisers import Optimisers
+from getd.training.regimes.base import Batch, Regime, TrainStep, one_ahead, shuffled_batches
+from getd.training.settings import TrainSettings
 
 
 class Trainer:
-    """One training: a model, what it learns from, and where it stands."""
+    """A training: a model, what it learns from, and how far it is."""
 
     def __init__(
         self,
@@ -40,124 +57,140 @@ class Trainer:
         settings: TrainSettings,
         held_out_loss: Callable[[ScoringModel], float] | None = None,
     ) -> None:
-        self.model, self.regime, self.settings = model, regime, settings
-        self.validate, self.held_out_loss = validate, held_out_loss
-        self.optimizer = Optimizers(model, settings)
+        self.model = model
+        self.regime = regime
+        self.settings = settings
+        self.validate = validate
+        self.held_out_loss = held_out_loss
+
+        self.optimisers = Optimisers(model, settings)
+        self.average: MovingAverage | None = None
+        if settings.ema:
+            self.average = MovingAverage(model, settings.ema, self.optimisers.tables)
         self.generator = torch.Generator().manual_seed(settings.seed)
-        self.progress = Progress(generator=self.generator.get_state())
-        self.average = (
-            MovingAverage(model, settings.ema, self.optimizer.tables) if settings.ema else None
-        )
+        self.epoch_start = self.generator.get_state()  # before the epoch's batches are drawn
+        self.progress = Progress.start()
         self.best: Weights = {}
 
     def train(self, checkpoint: Path | None = None, callbacks: Callbacks | None = None) -> None:
-        """Train until the last epoch or until patience ends; the model is left holding its best weights.
+        """Train until the last epoch or until patience ends; leave the best weights in the model.
 
         Raises
         ------
         Interrupted
-            When ``callbacks.should_stop`` says so: the checkpoint is written, and training can go on from there.
+            If ``callbacks.should_stop`` returns true; the checkpoint is written before.
         """
-        progress, settings, callbacks = self.progress, self.settings, callbacks or Callbacks()
+        progress, settings = self.progress, self.settings
+        callbacks = callbacks or Callbacks()
         while progress.epoch <= settings.epochs and not progress.finished:
             learning_rate = settings.learning_rate * settings.decay ** (progress.epoch - 1)
-            self.optimizer.set_learning_rate(learning_rate)
-            self._one_epoch(checkpoint, callbacks)
-            mrr, held_out = self._validate()
-            mean = progress.loss_sum / progress.n_facts
-            epoch = Epoch(
-                progress.epoch,
-                mean,
-                progress.seconds,
-                progress.n_facts,
-                learning_rate,
-                mrr,
-                held_out,
-            )
+            self.optimisers.set_learning_rate(learning_rate)
+            self._train_epoch(checkpoint, callbacks)
+            valid_mrr, valid_loss = self._validate()
             progress.finished = 0 < settings.patience <= progress.worse
-            progress.epoch, progress.batches_done, progress.loss_sum = progress.epoch + 1, 0, 0.0
-            progress.n_facts, progress.seconds, progress.generator = (
-                0,
-                0.0,
-                self.generator.get_state(),
+
+            epoch = Epoch(
+                epoch=progress.epoch,
+                loss=progress.loss_sum / progress.n_facts,
+                seconds=progress.seconds,
+                facts=progress.n_facts,
+                learning_rate=learning_rate,
+                valid_mrr=valid_mrr,
+                valid_loss=valid_loss,
             )
+            progress.begin_next_epoch()
+            self.epoch_start = self.generator.get_state()
             callbacks.on_epoch(epoch)
-            if checkpoint and (
-                epoch.epoch % settings.checkpoint_every == 0
-                or progress.finished
-                or epoch.epoch == settings.epochs
-            ):
+
+            is_last = progress.finished or epoch.epoch == settings.epochs
+            if checkpoint and (is_last or epoch.epoch % settings.checkpoint_every == 0):
                 self.save(checkpoint)
         self._keep_best()
 
-    def _keep_best(self) -> None:
-        """Leave the model with the weights that did best on validation; with the last where nothing was measured."""
-        if self.best:
-            self.model.load_state_dict(self.best)
-        else:
-            if self.average:
-                self.model.load_state_dict(self.average.weights())
-            self.regime.take_statistics(self.model)
-        self.model.eval()
-
-    def _one_epoch(self, checkpoint: Path | None, callbacks: Callbacks) -> None:
+    def _train_epoch(self, checkpoint: Path | None, callbacks: Callbacks) -> None:
+        """Take a step on each batch of the epoch that is not done yet."""
         progress = self.progress
-        self.generator.set_state(
-            progress.generator
-        )  # in the middle of an epoch, the same batches are drawn again
-        batches = shuffled_batches(
-            self.regime.sizes, self.settings.batch_size, self.generator, progress.epoch
-        )
+        batches = self._batches(self.epoch_start)
+        remaining = batches[progress.batches_done :]
         self.model.train()
-        ahead = batches[progress.batches_done :]
+
         start = time.perf_counter()
-        for batch, work in zip(ahead, one_ahead(self.regime.prepare, ahead), strict=True):
-            loss, n_facts = self.step(work), len(batch.rows)
-            progress.seconds, start = (
-                progress.seconds + time.perf_counter() - start,
-                time.perf_counter(),
-            )
-            progress.loss_sum, progress.n_facts = (
-                progress.loss_sum + loss * n_facts,
-                progress.n_facts + n_facts,
-            )
-            progress.batches_done, progress.steps = progress.batches_done + 1, progress.steps + 1
+        steps = one_ahead(self.regime.prepare, remaining)
+        for batch, step in zip(remaining, steps, strict=True):
+            loss = self.step(step)
+            now = time.perf_counter()
+            progress.seconds += now - start
+            start = now
+            progress.loss_sum += loss * len(batch.rows)
+            progress.n_facts += len(batch.rows)
+            progress.batches_done += 1
+            progress.steps += 1
+
             callbacks.on_batch(progress.epoch, progress.batches_done, len(batches))
             if callbacks.should_stop():
                 if checkpoint:
                     self.save(checkpoint)
                 raise Interrupted
 
-    def step(self, work: Work) -> float:
-        """One step of the optimiser on a batch that is prepared; returns the loss before it."""
-        self.optimizer.forget_gradients()
-        value = work(self.model).item()
-        if not math.isfinite(value):
-            raise NonFiniteScores(f"the loss became {value}; try a smaller learning_rate")
-        self.optimizer.gather_gradients(self.settings.clip)
-        touched = self.optimizer.touched_rows()
+    def _batches(self, epoch_start: Tensor) -> list[Batch]:
+        """The batches of the epoch under way: the same ones when it is resumed."""
+        self.generator.set_state(epoch_start)
+        sizes, batch_size = self.regime.sizes, self.settings.batch_size
+        return shuffled_batches(sizes, batch_size, self.generator, self.progress.epoch)
+
+    def step(self, step: TrainStep) -> float:
+        """Take one optimiser step on a prepared batch and return the loss before it."""
+        self.model.zero_grad()
+        loss = step.backward(self.model)
+        if not math.isfinite(loss):
+            raise NonFiniteScores(f"the loss became {loss}; try a smaller learning_rate")
+        self.gather_gradients(self.settings.clip)
+
+        # The moving average brings the rows that change up to the present before they do.
+        tables = [table for table in self.optimisers.tables if table.grad is not None]
+        touched = [(table, table.grad._indices()[0]) for table in tables]
         if self.average:
             self.average.before_step(touched)
-        self.optimizer.step()
+        for optimiser in self.optimisers.by_name.values():
+            optimiser.step()
         if self.average:
             self.average.after_step(touched, self.progress.steps)
-        return value
+        return loss
+
+    def gather_gradients(self, clip: float | None) -> None:
+        """Bring gradients into the optimisers' form; clip their norm, all taken together."""
+        for parameter in self.optimisers.whole:
+            if parameter.grad is not None and parameter.grad.is_sparse:
+                parameter.grad = parameter.grad.to_dense()
+        for table in self.optimisers.tables:
+            if table.grad is not None:
+                table.grad = table.grad.coalesce()
+
+        if clip:
+            parameters = [*self.optimisers.whole, *self.optimisers.tables]
+            grads = [parameter.grad for parameter in parameters if parameter.grad is not None]
+            values = [grad._values() if grad.is_sparse else grad for grad in grads]
+            norms = torch.stack([torch.linalg.vector_norm(value) for value in values])
+            factor = (clip / (torch.linalg.vector_norm(norms) + 1e-6)).clamp_(max=1.0)
+            for value in values:
+                value.mul_(factor)
 
     def _validate(self) -> tuple[float | None, float | None]:
-        """The MRR and the loss on validation, where they are due."""
-        progress = self.progress
-        is_due = (
-            progress.epoch % self.settings.validate_every == 0
-            or progress.epoch == self.settings.epochs
-        )
+        """Measure the MRR and the loss on validation, where they are due; keep the best weights."""
+        progress, settings = self.progress, self.settings
+        is_last = progress.epoch == settings.epochs
+        is_due = is_last or progress.epoch % settings.validate_every == 0
         if self.validate is None or not is_due:
             return None, None
+
         with self._evaluated_weights():
             self.regime.take_statistics(self.model)
             mrr = self.validate(self.model)
             loss = self.held_out_loss(self.model) if self.held_out_loss else None
             if mrr > progress.best_mrr:
-                progress.best_mrr, progress.best_epoch, progress.worse = mrr, progress.epoch, 0
+                progress.best_mrr = mrr
+                progress.best_epoch = progress.epoch
+                progress.worse = 0
                 self.best = copy_weights(self.model)
             else:
                 progress.worse += 1
@@ -165,7 +198,7 @@ class Trainer:
 
     @contextmanager
     def _evaluated_weights(self) -> Iterator[None]:
-        """The model with the moving average in it, where there is one."""
+        """Put the moving average, if there is one, into the model for a while."""
         if self.average is None:
             yield
             return
@@ -176,48 +209,52 @@ class Trainer:
         finally:
             self.model.load_state_dict(current)
 
+    def _keep_best(self) -> None:
+        """Leave the best weights on validation in the model, or the last if none was measured."""
+        if self.best:
+            self.model.load_state_dict(self.best)
+        else:
+            if self.average:
+                self.model.load_state_dict(self.average.weights())
+            self.regime.take_statistics(self.model)
+        self.model.eval()
+
     def save(self, path: Path) -> None:
         """Write a checkpoint."""
-        save_checkpoint(
-            path, self.progress, self._parts(), json.loads(self.settings.model_dump_json())
-        )
+        save_checkpoint(path, self.progress, self._parts(), self.settings)
 
     def _parts(self) -> dict[str, Weights]:
-        """All tensors that a checkpoint keeps."""
+        """All tensors of a checkpoint."""
         return {
             "model": copy_weights(self.model),
             "best": self.best,
             "regime": self.regime.state(),
             "average": self.average.state() if self.average else {},
-            "optimizer": self.optimizer.state(),
+            "optimizer": self.optimisers.state(),
+            "random": {"torch": torch.get_rng_state(), "batches": self.epoch_start},
         }
 
-    def resume(self, path: Path) -> dict[str, Any]:
-        """Go on from a checkpoint; returns the settings it was written with."""
-        progress, parts, settings = load_checkpoint(path)
-        optimizer = self.optimizer.state_like(parts["optimizer"])
-        check_checkpoint(path, parts, self._parts(), optimizer, self.model.n_entities)
-        self._check_progress(path, progress)
+    def resume(self, path: Path) -> None:
+        """Resume from a checkpoint, if it is one of this training."""
+        progress, parts = load_checkpoint(path)
+        expected = self._parts()
+        expected["best"] = expected["model"] if parts["best"] else {}
+        expected["optimizer"] = self.optimisers.state_like(parts["optimizer"])
+        check_checkpoint(path, parts, expected, self.model.n_entities)
 
         self.progress = progress
+        self.epoch_start = parts["random"]["batches"]
+        batches = self._batches(self.epoch_start)
+        n_facts = sum(len(batch.rows) for batch in batches[: progress.batches_done])
+        if progress.batches_done > len(batches) or progress.n_facts != n_facts:
+            found = f"{progress.n_facts} facts in {progress.batches_done} batches"
+            expected = f"a place in {len(batches)} batches"
+            raise RunError(f"{path}: expected {expected}, found {found}{HINT}")
+
         self.model.load_state_dict(parts["model"])
         if self.average:
             self.average.load_state(parts["average"])
         self.best = parts["best"]
-        self.optimizer.load_state(parts["optimizer"])
+        self.optimisers.load_state(parts["optimizer"])
         self.regime.load_state(parts["regime"])
         torch.set_rng_state(parts["random"]["torch"])
-        return settings
-
-    def _check_progress(self, path: Path, progress: Progress) -> None:
-        """Refuse a checkpoint that stands where this training cannot."""
-        self.generator.set_state(progress.generator)
-        batches = shuffled_batches(
-            self.regime.sizes, self.settings.batch_size, self.generator, progress.epoch
-        )
-        n_facts = sum(len(batch.rows) for batch in batches[: progress.batches_done])
-        if progress.batches_done > len(batches) or progress.n_facts != n_facts:
-            standing = f"{progress.n_facts} facts in {progress.batches_done} batches"
-            raise RunError(
-                f"{path}: expected a place in {len(batches)} batches, found {standing}{HINT}"
-            )

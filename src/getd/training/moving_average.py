@@ -1,9 +1,10 @@
-r"""The moving average of the weights that is evaluated in place of them.
+r"""The moving average of the weights, which is evaluated in their place.
 
 .. math:: a_t = d_t a_{t-1} + (1 - d_t) w_t
 
-A row that is not touched from step :math:`s` to step :math:`t` keeps its :math:`w`, so its average is made up for at
-once, :math:`a_t = w + \frac{D_t}{D_s} (a_s - w)` with :math:`D_t = d_1 \cdots d_t`: a step never reads a whole table.
+A step never reads a whole table. A row that is not touched from step :math:`s` to step :math:`t`
+keeps its :math:`w`, so its average catches up at once when it is next needed:
+:math:`a_t = w + \frac{D_t}{D_s} (a_s - w)` with :math:`D_t = d_1 \cdots d_t`.
 """
 
 from __future__ import annotations
@@ -15,46 +16,49 @@ import torch
 from torch import Tensor, nn
 
 Weights = dict[str, Tensor]
+TouchedRows = Sequence[tuple[Tensor, Tensor]]  # tables, and the rows that a step changes
 
 
 class MovingAverage:
-    """Follows a model, its large tables row by row."""
+    """Follows the weights of a model; large tables row by row."""
 
     def __init__(self, model: nn.Module, decay: float, tables: Sequence[nn.Parameter]) -> None:
-        self.decay, self.log_product = decay, 0.0
-        self._current = dict(model.state_dict())  # these share memory with the model
+        self.decay = decay
+        self.log_product = 0.0  # log D_t
+        self._current = dict(model.state_dict())  # shares memory with the model
         self.average: Weights = {name: tensor.clone() for name, tensor in self._current.items()}
+
         names = {tensor.data_ptr(): name for name, tensor in self._current.items()}
-        self._rows = {id(table): names[table.data_ptr()] for table in tables}
-        self.seen: Weights = {  # the logarithm of the product at the step that each row was last brought up to
-            name: torch.zeros(
-                len(self.average[name]), 1, dtype=torch.float64, device=self.average[name].device
+        self._names = {id(table): names[table.data_ptr()] for table in tables}
+        self.seen: Weights = {}  # log D_s of the step that each row was last brought up to
+        for name in self._names.values():
+            average = self.average[name]
+            self.seen[name] = torch.zeros(
+                len(average), 1, dtype=torch.float64, device=average.device
             )
-            for name in self._rows.values()
-        }
 
     @torch.no_grad()
-    def before_step(self, touched: Sequence[tuple[Tensor, Tensor]]) -> None:
+    def before_step(self, touched: TouchedRows) -> None:
         """Bring the rows that are about to change up to the present."""
         for table, rows in touched:
-            name = self._rows[id(table)]
-            late = (self.log_product - self.seen[name][rows]).exp_().to(table.dtype)
+            name = self._names[id(table)]
+            average = self.average[name]
+            decay = (self.log_product - self.seen[name][rows]).exp_().to(table.dtype)
             current = table[rows]
-            self.average[name].index_copy_(
-                0, rows, current + late * (self.average[name][rows] - current)
-            )
+            average.index_copy_(0, rows, current + decay * (average[rows] - current))
 
     @torch.no_grad()
-    def after_step(self, touched: Sequence[tuple[Tensor, Tensor]], steps: int) -> None:
-        """Take a step; a short one at first, so that the first weights do not linger."""
+    def after_step(self, touched: TouchedRows, steps: int) -> None:
+        """Take the step; early steps weigh more, so that the first weights do not linger."""
         decay = min(self.decay, (1 + steps) / (10 + steps))
         self.log_product += math.log(decay)
+
         for table, rows in touched:
-            name = self._rows[id(table)]
-            self.average[name].index_copy_(
-                0, rows, self.average[name][rows].lerp_(table[rows], 1 - decay)
-            )
+            name = self._names[id(table)]
+            average = self.average[name]
+            average.index_copy_(0, rows, average[rows].lerp_(table[rows], 1 - decay))
             self.seen[name][rows] = self.log_product
+
         for name, tensor in self._current.items():
             if name in self.seen:
                 continue
@@ -65,25 +69,24 @@ class MovingAverage:
 
     @torch.no_grad()
     def weights(self) -> Weights:
-        """The average as it is now, all rows up to the present."""
-        found = dict(self.average)
+        """The average now, with all rows up to the present."""
+        weights = dict(self.average)
         for name, seen in self.seen.items():
             current = self._current[name]
-            late = (self.log_product - seen).exp_().to(current.dtype)
-            found[name] = current + late * (self.average[name] - current)
-        return found
+            decay = (self.log_product - seen).exp_().to(current.dtype)
+            weights[name] = current + decay * (self.average[name] - current)
+        return weights
 
     def state(self) -> Weights:
-        """All that is needed to go on, by name."""
-        product = torch.tensor(self.log_product, dtype=torch.float64)
-        return (
-            self.average
-            | {f"seen/{name}": seen for name, seen in self.seen.items()}
-            | {"log_product": product}
-        )
+        """All that is needed to resume, by name."""
+        state = dict(self.average)
+        for name, seen in self.seen.items():
+            state[f"seen/{name}"] = seen
+        state["log_product"] = torch.tensor(self.log_product, dtype=torch.float64)
+        return state
 
     def load_state(self, state: Weights) -> None:
-        """Go on from a :meth:`state`."""
+        """Resume from a :meth:`state`."""
         self.log_product = float(state["log_product"])
         for name, tensor in self.average.items():
             tensor.copy_(state[name])

@@ -1,4 +1,14 @@
-"""The losses of answers against drawn negatives."""
+r"""Losses of answers against drawn negatives.
+
+.. math::
+    -\phi_t + \log\Bigl(e^{\phi_t} + \sum_c w_c e^{\phi_c}\Bigr), \qquad
+    \sum_c a_c \max(0, \gamma - \phi_t + \phi_c), \qquad
+    \log(1 + e^{-\phi_t - \beta}) + \sum_c a_c \log(1 + e^{\phi_c + \beta})
+
+With :math:`w_c = 1 / (m q_c)`, where the ``m`` negatives are drawn with the probabilities
+:math:`q_c`, the first sum is an unbiased estimate of the sum over all candidates. The weights
+:math:`a_c` are equal, or a softmax of the scores (self-adversarial).
+"""
 
 from __future__ import annotations
 
@@ -7,61 +17,57 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.nn.functional import softplus
 
-from getd.runs.config import TrainSettings
+from getd.training.losses.base import Loss, SampledScores
+from getd.training.settings import TrainSettings
 
 
-def sampled_loss(
-    answer: Tensor,
-    negative: Tensor,
-    left_out: Tensor,
-    log_weights: Tensor | None,
-    settings: TrainSettings,
-) -> Tensor:
-    r"""The mean loss of answers against their negatives, one of three.
+class SampledSoftmax(Loss[SampledScores]):
+    """The first formula: a softmax over the answer and its weighted negatives."""
 
-    .. math::
-        -\phi_t + \log\Bigl(e^{\phi_t} + \sum_c w_c e^{\phi_c}\Bigr), \qquad
-        \sum_c a_c \max(0, \gamma - \phi_t + \phi_c), \qquad
-        \log(1 + e^{-\phi_t - \beta}) + \sum_c a_c \log(1 + e^{\phi_c + \beta})
+    is_softmax = True
 
-    With :math:`w_c = 1 / (m q_c)`, where ``m`` are drawn with the probabilities :math:`q_c`, the sum is an unbiased
-    estimate of that over all candidates. The :math:`a_c` are alike, or a softmax of the scores (self-adversarial).
-
-    Parameters
-    ----------
-    answer
-        ``(b, n, 1)``, the scores of the answers.
-    negative
-        ``(b, n, m)``, those of their negatives.
-    left_out
-        Places in the latter, flattened, of those that take no part.
-    log_weights
-        Logarithms of the ``w_c``, for all facts alike or each; ``None``: all are 0.
-    """
-    if settings.sampled_loss == "softmax":
-        loss: Tensor = _SampledSoftmax.apply(
-            answer, negative, left_out, log_weights, settings.label_smoothing
-        )  # type: ignore[no-untyped-call]
+    def __call__(self, batch: SampledScores, settings: TrainSettings) -> Tensor:
+        loss: Tensor = _SampledSoftmax.apply(  # type: ignore[no-untyped-call]
+            batch.answer,
+            batch.negative,
+            batch.left_out,
+            batch.log_weights,
+            settings.label_smoothing,
+        )
         return loss
-    adversarial = (
-        (settings.self_adversarial * negative)
-        .detach()
-        .flatten()
-        .index_fill_(0, left_out, -torch.inf)
-    )
-    weights = torch.softmax(
-        adversarial.view(negative.shape), dim=2
-    ).nan_to_num()  # NaN: no negative is left
-    if settings.sampled_loss == "margin":
-        return (weights * torch.relu(settings.margin - answer + negative)).sum(dim=2).mean()
-    softplus = torch.nn.functional.softplus
-    wrong = (weights * softplus(negative + settings.score_shift)).sum(dim=2)
-    return (softplus(-answer - settings.score_shift).squeeze(2) + wrong).mean()
+
+
+class Margin(Loss[SampledScores]):
+    r"""The second formula: an answer scores higher than its negatives by :math:`\gamma`."""
+
+    def __call__(self, batch: SampledScores, settings: TrainSettings) -> Tensor:
+        weights = _negative_weights(batch, settings)
+        below_margin = torch.relu(settings.margin - batch.answer + batch.negative)
+        return (weights * below_margin).sum(dim=2).mean()
+
+
+class Logistic(Loss[SampledScores]):
+    r"""The third formula: true or false, with :math:`\beta` added to all scores."""
+
+    def __call__(self, batch: SampledScores, settings: TrainSettings) -> Tensor:
+        weights = _negative_weights(batch, settings)
+        false = (weights * softplus(batch.negative + settings.score_shift)).sum(dim=2)
+        true = softplus(-batch.answer - settings.score_shift).squeeze(2)
+        return (true + false).mean()
+
+
+def _negative_weights(batch: SampledScores, settings: TrainSettings) -> Tensor:
+    """The weights :math:`a_c` of the negatives, ``(b, n, m)``; 0 for those left out."""
+    scores = (settings.self_adversarial * batch.negative).detach().flatten()
+    scores.index_fill_(0, batch.left_out, -torch.inf)
+    weights = torch.softmax(scores.view(batch.negative.shape), dim=2)
+    return weights.nan_to_num()  # NaN: no negative of the question is left
 
 
 class _SampledSoftmax(torch.autograd.Function):
-    """The softmax loss; all that it makes of the negatives' scores is made in one room, at last their gradient."""
+    """The softmax loss, computed in one buffer that ends as the gradient of the negatives."""
 
     @staticmethod
     def forward(
@@ -72,38 +78,44 @@ class _SampledSoftmax(torch.autograd.Function):
         log_weights: Tensor | None,
         smoothing: float,
     ) -> Tensor:
-        room = negative.clone(memory_format=torch.contiguous_format)  # (b, n, m)
+        buffer = negative.clone(memory_format=torch.contiguous_format)  # (b, n, m)
+
+        # The mean score that label smoothing pulls up: over all candidates that negatives stand for.
         mean = None
         if smoothing:
-            shares = (
-                torch.ones_like(room)
-                if log_weights is None
-                else log_weights.exp().expand(room.shape).clone()
-            )
+            if log_weights is None:
+                shares = torch.ones_like(buffer)
+            else:
+                shares = log_weights.exp().expand(buffer.shape).clone()
             shares.view(-1).index_fill_(0, left_out, 0)
             shares = shares.div_(1 + shares.sum(dim=2, keepdim=True))
             own_share = 1 - shares.sum(dim=2, keepdim=True)
-            mean = (shares * room).sum(dim=2, keepdim=True) + own_share * answer
+            mean = (shares * buffer).sum(dim=2, keepdim=True) + own_share * answer
+
+        # Exponentials, with the largest score taken off.
         if log_weights is not None:
-            room.add_(log_weights)
-        room.view(-1).index_fill_(0, left_out, -torch.inf)
-        largest = torch.maximum(room.amax(dim=2, keepdim=True), answer)
-        room.sub_(largest).exp_()
+            buffer.add_(log_weights)
+        buffer.view(-1).index_fill_(0, left_out, -torch.inf)
+        largest = torch.maximum(buffer.amax(dim=2, keepdim=True), answer)
+        buffer.sub_(largest).exp_()
         own = (answer - largest).exp_()
-        total = room.sum(dim=2, keepdim=True).add_(own)
+        total = buffer.sum(dim=2, keepdim=True).add_(own)
         loss = total.log() + largest - (1 - smoothing) * answer
+
+        # Gradients of the mean loss: of the answers in ``own``, of the negatives in ``buffer``.
         scale = 1 / answer.numel()
-        room.mul_(scale / total)
+        buffer.mul_(scale / total)
         own = own.mul_(scale / total).sub_(scale * (1 - smoothing))
         if mean is not None:
             loss = loss - smoothing * mean
-            room.sub_(shares, alpha=scale * smoothing)
+            buffer.sub_(shares, alpha=scale * smoothing)
             own = own.sub_(own_share, alpha=scale * smoothing)
-        ctx.save_for_backward(own, room)
+
+        ctx.save_for_backward(own, buffer)
         return loss.mean()
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        own, room = ctx.saved_tensors
-        return own.mul_(grad), room.mul_(grad), None, None, None
+        own, buffer = ctx.saved_tensors
+        return own.mul_(grad), buffer.mul_(grad), None, None, None

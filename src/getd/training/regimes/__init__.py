@@ -1,4 +1,4 @@
-"""All regimes by name."""
+"""All regimes by name: a regime is one file and one line here."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -11,67 +10,74 @@ from torch import Tensor
 
 from getd.facts.facts import Facts
 from getd.models.base import DotProductModel, ScoringModel
-from getd.training.losses.accumulate import LossSum
-from getd.training.losses.softmax import multi_answer_loss
-from getd.training.regimes.base import Batch, Pairs, Regime, Work, cubes, to_device
+from getd.training.losses import KVSALL_LOSSES
+from getd.training.losses.base import LabelledScores, Pairs
+from getd.training.losses.fused_softmax import LossSum
+from getd.training.losses.regularisers import n3
+from getd.training.regimes.base import Batch, Regime
+from getd.training.settings import TrainSettings
 
 
-class QuestionBatch(NamedTuple):
-    """Questions with one position open, and all their answers."""
+class KvsAll(Regime):
+    """Each question once, with all its answers; a block is a position of an arity."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._questions: list[tuple[Facts, int]] = []
+        for facts in self.blocks:
+            for position in range(facts.arity):
+                self._questions.append((_distinct_questions(facts, position), position))
+        self.sizes = [len(facts) for facts, _ in self._questions]
+        self._buffers: dict[Tensor, Tensor] = {}
+
+    def prepare(self, batch: Batch) -> KvsAllStep:
+        questions, position = self._questions[batch.block]
+        facts = questions.take(batch.rows)
+        answers = self.known.lookup(facts.relation, facts.entities, position)
+        arrays = (facts.relation, facts.entities, answers.rows, answers.values)
+        relation, entities, rows, values = (
+            torch.tensor(array, device=self.device) for array in arrays
+        )
+        return KvsAllStep(
+            relation, entities, position, (rows, values), self.settings, self._buffers
+        )
+
+
+@dataclass(frozen=True)
+class KvsAllStep:
+    """Questions with one open position, and all their answers; the loss is their mean."""
 
     relation: Tensor  # (b,)
     entities: Tensor  # (b, n)
     position: int
     answers: Pairs  # rows, ascending, and entities
+    settings: TrainSettings
+    buffers: dict[Tensor, Tensor]  # for the gradients of tables, by table
 
+    def backward(self, model: ScoringModel) -> float:
+        settings = self.settings
+        question = (self.relation, self.entities, self.position)
+        loss = KVSALL_LOSSES[settings.kvsall_loss]
+        total = LossSum(self.buffers, settings.label_smoothing)
 
-class KvsAll(Regime):
-    """Each question once, with all its answers."""
-
-    def set_up(self) -> list[int]:
-        self._buffers: dict[Tensor, Tensor] = {}
-        self._questions = [
-            (_distinct_questions(facts, position), position)
-            for facts in self._blocks
-            for position in range(facts.arity)
-        ]
-        return [len(facts) for facts, _ in self._questions]
-
-    def prepare(self, batch: Batch) -> Work:
-        facts, position = self._questions[batch.block]
-        facts = facts.take(batch.rows)
-        answers = self._known.lookup(facts.relation, facts.entities, position)
-        arrays = (facts.relation, facts.entities, answers.rows, answers.values)
-        relation, entities, rows, values = to_device(arrays, self._device)
-        return partial(self._backward, QuestionBatch(relation, entities, position, (rows, values)))
-
-    def _backward(self, batch: QuestionBatch, model: ScoringModel) -> Tensor:
-        """The mean loss of a batch of questions; the parameters, which have no gradients, get them."""
-        settings, losses = self._settings, LossSum(self._buffers, self._settings.label_smoothing)
-        if settings.kvsall_loss == "softmax" and isinstance(model, DotProductModel):
-            query, table = (
-                model.query(batch.relation, batch.entities, batch.position),
-                model.candidates(batch.position),
-            )
-            nothing = batch.relation[:0]
-            losses.softmax(query, table, batch.answers, (nothing, nothing), 1 / len(query))
+        if loss.is_softmax and isinstance(model, DotProductModel):
+            query = model.query(*question)
+            table = model.candidates(self.position)
+            nothing = self.relation[:0]
+            total.add_softmax(query, table, self.answers, (nothing, nothing), 1 / len(query))
         else:
-            scores = model.score_candidates(batch.relation, batch.entities, batch.position)
+            scores = model.score_candidates(*question)
             labels = torch.zeros_like(scores)
-            labels[batch.answers] = 1
-            losses.add(
-                multi_answer_loss(scores, labels, settings.kvsall_loss, settings.label_smoothing)
-            )
+            labels[self.answers] = 1
+            total.add(loss(LabelledScores(scores, labels), settings))
+
         if settings.n3:
-            losses.add(
-                settings.n3
-                * cubes(model.given_factors(batch.relation, batch.entities, batch.position))
-            )
-        return losses.backward()
+            total.add(settings.n3 * n3(model.given_factors(*question)))
+        return total.backward()
 
 
 def _distinct_questions(facts: Facts, position: int) -> Facts:
-    """One fact for each question."""
-    others = [0, *(j + 1 for j in range(facts.arity) if j != position)]
-    _, first = np.unique(facts.rows()[:, others], axis=0, return_index=True)
+    """One fact for each question that opens this position."""
+    given = [0, *(j + 1 for j in range(facts.arity) if j != position)]
+    _, first = np.unique(facts.rows()[:, given], axis=0, return_index=True)
     return facts.take(first)

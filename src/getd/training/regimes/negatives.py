@@ -1,6 +1,7 @@
-"""Negatives: entities drawn to stand against the answer of a question, and those that may not.
+"""Negatives: entities drawn against the answer of a question.
 
-Shapes: ``b`` facts of ``n`` entities, ``m`` negatives for each position. Question ``fact * n + position`` opens one.
+Shapes: ``b`` facts of ``n`` entities, ``m`` negatives for each position. Question
+``fact * n + position`` opens a position of a fact.
 """
 
 from __future__ import annotations
@@ -13,48 +14,44 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from getd.arrays import Ids
+from getd.arrays import Floats, Ids
 from getd.facts.facts import Facts
+from getd.training.losses.base import Pairs
 
 
 class Negatives(NamedTuple):
-    """Entities drawn for some facts."""
+    """Entities drawn for the facts of a batch."""
 
-    ids: Tensor  # (n, m) for all facts alike, or (b, n, m) for each fact its own
-    log_weights: (
-        Tensor | None
-    )  # minus the logarithm of how often each was to be expected; None: no need of it
+    ids: Tensor  # (n, m): shared by all facts; (b, n, m): each fact has its own
+    log_weights: Tensor | None = None  # log of how many candidates each stands for; None: unused
 
 
-class Drawing:
-    """Draws negatives uniformly, or in proportion to a power of how often an entity stands in the given facts.
+class NegativeSampler:
+    """Draws negatives uniformly, or in proportion to a power of their frequency in facts.
 
-    A draw costs the logarithm of the number of entities at most.
+    A draw costs at most the logarithm of the number of entities.
     """
 
     def __init__(self, blocks: Sequence[Facts], n_entities: int, power: float) -> None:
         self.n_entities = n_entities
-        self._cumulative: np.ndarray | None = None
+        self._cumulative: Floats | None = None
         if power:
             counts = np.zeros(n_entities, dtype=np.int64)
             for facts in blocks:
                 counts += np.bincount(facts.entities.ravel(), minlength=n_entities)
-            shares = (
-                np.maximum(counts, 1).astype(np.float64) ** power
-            )  # what is never drawn could never be learnt of
-            self._cumulative = np.cumsum(shares)
+            # Entities without facts count as one: what is never drawn is never learnt.
+            self._cumulative = np.cumsum(np.maximum(counts, 1).astype(np.float64) ** power)
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Ids:
-        """Entities, with replacement."""
+        """Draw entities with replacement."""
         if self._cumulative is None:
             return rng.integers(0, self.n_entities, shape)
-        found: Ids = np.searchsorted(
-            self._cumulative, rng.random(shape) * self._cumulative[-1], side="right"
-        )
-        return np.minimum(found, self.n_entities - 1, out=found)
+        points = rng.random(shape) * self._cumulative[-1]
+        ids: Ids = np.searchsorted(self._cumulative, points, side="right")
+        return np.minimum(ids, self.n_entities - 1, out=ids)
 
     def log_weights(self, ids: Ids, m: int) -> npt.NDArray[np.float32]:
-        """Minus the logarithm of how often each entity is to be expected among ``m`` draws, float32."""
+        """Minus the logarithm of how often ``m`` draws are expected to give each entity."""
         if self._cumulative is None:
             return np.full(ids.shape, np.log(self.n_entities / m), dtype=np.float32)
         before = np.where(ids > 0, self._cumulative[ids - 1], 0.0)
@@ -63,55 +60,71 @@ class Drawing:
         return weights
 
 
-def shared_left_out(
-    ids: Tensor, left_out: tuple[Tensor, Tensor], target: Tensor, n_entities: int
-) -> Tensor:
-    """Which shared negatives are no negatives of a question: places in scores ``(b, n, m)``, flattened.
+def shared_left_out(ids: Tensor, left_out: Pairs, target: Tensor, n_entities: int) -> Tensor:
+    """Which shared negatives are no negatives of a question: indices into flat ``(b, n, m)``.
 
     Parameters
     ----------
     ids
-        ``(n, m)``, the negatives of each position; one may come several times.
+        ``(n, m)``, the negatives of each position; one may occur several times.
     left_out
-        Questions and other answers of theirs.
+        Questions and their other answers.
     target
         ``(b, n)``, their own answers, which are left out too.
 
     Examples
     --------
     >>> ids, target = torch.tensor([[3, 5, 5]]), torch.tensor([[3], [4]])
-    >>> shared_left_out(ids, (torch.tensor([1]), torch.tensor([5])), target, n_entities=6)  # of 2 x 3 scores
+    >>> others = (torch.tensor([1]), torch.tensor([5]))
+    >>> shared_left_out(ids, others, target, n_entities=6)  # of 2 x 3 scores
     tensor([4, 5, 0])
     """
     n, m = ids.shape
     positions = torch.arange(n, device=ids.device)
     keys, order = torch.sort((positions[:, None] * n_entities + ids).flatten())
+
+    # The span of equal keys that each pair of a question and an answer has; most have none.
     questions = torch.cat([left_out[0], torch.arange(target.numel(), device=ids.device)])
     answers = torch.cat([left_out[1], target.flatten()])
-    wanted = questions % n * n_entities + answers
-    first = torch.searchsorted(keys, wanted)
-    counts = torch.searchsorted(keys, wanted, right=True) - first
-    found = torch.nonzero(counts).squeeze(1)  # few
-    first, counts, questions = first[found], counts[found], questions[found]
-    rows = torch.repeat_interleave(torch.arange(len(found), device=ids.device), counts)
-    places = torch.arange(len(rows), device=ids.device) + (first - counts.cumsum(0) + counts)[rows]
-    return questions[rows] * m + order[places] % m
+    searched = questions % n * n_entities + answers
+    first = torch.searchsorted(keys, searched)
+    counts = torch.searchsorted(keys, searched, right=True) - first
+    matching = torch.nonzero(counts).squeeze(1)
+    first, counts, questions = first[matching], counts[matching], questions[matching]
+
+    # All indices of these spans.
+    rows = torch.repeat_interleave(torch.arange(len(matching), device=ids.device), counts)
+    indices = torch.arange(len(rows), device=ids.device) + (first - counts.cumsum(0) + counts)[rows]
+    return questions[rows] * m + order[indices] % m
 
 
-def own_left_out(
-    ids: Tensor, left_out: tuple[Tensor, Tensor], target: Tensor, n_entities: int
-) -> Tensor:
-    """The same for negatives ``(b, n, m)`` that each fact has of its own; pairs of ``left_out`` ascend.
+def own_left_out(ids: Tensor, left_out: Pairs, target: Tensor, n_entities: int) -> Tensor:
+    """The same for negatives ``(b, n, m)`` of each fact; pairs of ``left_out`` ascend.
 
     >>> ids, target = torch.tensor([[[3, 5, 5]], [[4, 5, 1]]]), torch.tensor([[3], [4]])
     >>> own_left_out(ids, (torch.tensor([1]), torch.tensor([5])), target, n_entities=6)
     tensor([0, 3, 4])
     """
-    questions = torch.arange(target.numel(), device=ids.device).view(*target.shape, 1)
+    is_left_out = ids.flatten() == target.unsqueeze(2).expand_as(ids).flatten()
     known = left_out[0] * n_entities + left_out[1]
-    wanted = (questions * n_entities + ids).flatten()
-    is_out = ids.flatten() == target.unsqueeze(2).expand_as(ids).flatten()
     if len(known):
-        places = torch.searchsorted(known, wanted).clamp_(max=len(known) - 1)
-        is_out |= known[places] == wanted
-    return torch.nonzero(is_out).squeeze(1)
+        questions = torch.arange(target.numel(), device=ids.device).view(*target.shape, 1)
+        searched = (questions * n_entities + ids).flatten()
+        indices = torch.searchsorted(known, searched).clamp_(max=len(known) - 1)
+        is_left_out |= known[indices] == searched
+    return torch.nonzero(is_left_out).squeeze(1)
+
+
+def draw_hardest(ids: Tensor, scores: Tensor, left_out: Tensor, size: int) -> Tensor:
+    """Draw ``size`` of candidates ``(b, n, m)``, each once, in proportion to ``exp(score)``.
+
+    Those ``left_out``, and repeated ones, are drawn only where there are not enough others.
+    """
+    # The largest sums of scores and Gumbel noise are such a draw.
+    noise = -torch.empty_like(scores).exponential_().log_()
+    noisy = (scores + noise).flatten().index_fill_(0, left_out, -torch.inf).view_as(scores)
+
+    ordered, order = torch.sort(ids, dim=2, stable=True)
+    is_repeated = torch.zeros_like(ids, dtype=torch.bool)
+    is_repeated.scatter_(2, order[:, :, 1:], ordered[:, :, 1:] == ordered[:, :, :-1])
+    return ids.gather(2, noisy.masked_fill_(is_repeated, -torch.inf).topk(size, dim=2).indices)

@@ -1,94 +1,179 @@
-"""All positions of each fact against all candidates."""
+"""All positions of each fact against all candidates: the paper's loss.
+
+Question ``fact * arity + position`` asks for the entity at a position of a fact. Shapes: ``b``
+facts of ``n`` entities.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from getd.facts.known_answers import OtherAnswers
 from getd.models.base import DotProductModel, ScoringModel
-from getd.training.losses.accumulate import LossSum
+from getd.training.losses.base import Pairs
+from getd.training.losses.fused_softmax import LossSum
+from getd.training.losses.regularisers import n3
 from getd.training.losses.softmax import softmax_loss
-from getd.training.regimes.base import Batch, Pairs, Work
-from getd.training.regimes.facts import FactBatch, FactRegime
+from getd.training.regimes.base import Batch, Regime
+from getd.training.settings import TrainSettings
+
+
+@dataclass(frozen=True)
+class FactBatch:
+    """Facts, and the candidates of their questions that make other training facts true."""
+
+    relation: Tensor  # (b,)
+    entities: Tensor  # (b, n)
+    left_out: Pairs  # questions, ascending, and entities
+    left_out_relations: Pairs | None  # facts, ascending, and relations; None: no relation loss
+
+    def relation_loss(self, model: ScoringModel, settings: TrainSettings) -> Tensor:
+        """The weighted loss of the open relation against all relations, from scores."""
+        assert self.left_out_relations is not None
+        scores = model.score_relations(self.entities)
+        smoothing = settings.label_smoothing
+        loss = softmax_loss(scores, self.relation, self.left_out_relations, smoothing)
+        return settings.relation_loss * loss
+
+    def other_losses(self, model: ScoringModel, settings: TrainSettings) -> list[Tensor]:
+        """N3 and what the model itself adds, weighted."""
+        losses = []
+        if settings.n3:
+            losses.append(settings.n3 * n3(model.factors(self.relation, self.entities)))
+        negatives = self.entities.roll(1, dims=0)
+        auxiliary = model.auxiliary_loss(self.relation, self.entities, negatives)
+        if auxiliary is not None:
+            losses.append(auxiliary)
+        return losses
+
+
+class FactRegime(Regime):
+    """A regime whose batches are whole facts."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        known = self.known
+        self._others = [known.others(facts, range(facts.arity)) for facts in self.blocks]
+        self._other_relations: list[OtherAnswers] = []
+        if self.settings.relation_loss:
+            self._other_relations = [known.others(facts, [None]) for facts in self.blocks]
+
+    def gather(self, batch: Batch) -> FactBatch:
+        """The facts of a batch."""
+        facts = self.blocks[batch.block]
+        relations = None
+        if self._other_relations:
+            relations = self._left_out(self._other_relations, batch)
+        return FactBatch(
+            torch.tensor(facts.relation[batch.rows], device=self.device),
+            torch.tensor(facts.entities[batch.rows], device=self.device),
+            self._left_out(self._others, batch),
+            relations,
+        )
+
+    def _left_out(self, others: Sequence[OtherAnswers], batch: Batch) -> Pairs:
+        questions, answers = others[batch.block].take(batch.rows)
+        return (
+            torch.tensor(questions, device=self.device),
+            torch.tensor(answers, device=self.device),
+        )
 
 
 class OneVsAll(FactRegime):
-    """All positions of each fact against all candidates: the paper's loss."""
+    """All positions of each fact against all candidates."""
 
-    def set_up(self) -> list[int]:
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._buffers: dict[Tensor, Tensor] = {}
-        return super().set_up()
 
-    def prepare(self, batch: Batch) -> Work:
-        return partial(self._backward, self.gather(batch))
+    def prepare(self, batch: Batch) -> OneVsAllStep:
+        return OneVsAllStep(self.gather(batch), self.settings, self._buffers)
 
-    def _backward(self, batch: FactBatch, model: ScoringModel) -> Tensor:
-        """The mean loss of a batch over facts and positions; the parameters, which have no gradients, get them."""
-        graph = LossSum(self._buffers, self._settings.label_smoothing)
+
+@dataclass(frozen=True)
+class OneVsAllStep:
+    """A batch of facts against all candidates; the loss is the mean over facts and positions."""
+
+    facts: FactBatch
+    settings: TrainSettings
+    buffers: dict[Tensor, Tensor]  # for the gradients of tables, by table
+
+    def backward(self, model: ScoringModel) -> float:
+        total = LossSum(self.buffers, self.settings.label_smoothing)
         if isinstance(model, DotProductModel):
-            self._add_queries(batch, model, graph)
+            self._add_queries(model, total)
         else:
-            self._add_scores(batch, model, graph)
-        for loss in self.other_losses(batch, model):
-            graph.add(loss)
-        return graph.backward()
+            self._add_scores(model, total)
+        for loss in self.facts.other_losses(model, self.settings):
+            total.add(loss)
+        return total.backward()
 
-    def _add_queries(self, batch: FactBatch, model: DotProductModel, graph: LossSum) -> None:
-        """The losses of queries against tables, whose scores are never kept."""
-        (b, n), relation_query = batch.entities.shape, None
-        if batch.left_out_relations is None or not model.relation_is_dot_product:
-            queries = model.queries(batch.relation, batch.entities)
+    def _add_queries(self, model: DotProductModel, total: LossSum) -> None:
+        """Add the losses of queries against tables, whose scores are never kept."""
+        facts = self.facts
+        b, n = facts.entities.shape
+
+        # Queries for all positions, and for the relation where the model shares their work.
+        relation_query = None
+        if facts.left_out_relations is None or not model.relation_is_dot_product:
+            queries = model.queries(facts.relation, facts.entities)
         else:
-            queries, relation_query = model.all_queries(batch.relation, batch.entities)
+            queries, relation_query = model.all_queries(facts.relation, facts.entities)
+
         for table, positions in _tables(model, n):
-            query, target = queries, batch.entities
+            query, target = queries, facts.entities
             if len(positions) < n:
-                query, target = queries[:, positions], batch.entities[:, positions]
-            left_out = _at_positions(batch.left_out, positions, n)
-            graph.softmax(
-                query.reshape(len(positions) * b, -1),
-                table,
-                target.reshape(-1),
-                left_out,
-                1 / (b * n),
-            )
-        if relation_query is not None and batch.left_out_relations is not None:
-            table, weight = model.relation_candidates(), self._settings.relation_loss / b
-            graph.softmax(relation_query, table, batch.relation, batch.left_out_relations, weight)
-        elif batch.left_out_relations is not None:
-            graph.add(self.relation_loss(batch, model))
+                query, target = queries[:, positions], facts.entities[:, positions]
+            query = query.reshape(len(positions) * b, -1)
+            left_out = _at_positions(facts.left_out, positions, n)
+            total.add_softmax(query, table, target.reshape(-1), left_out, 1 / (b * n))
 
-    def _add_scores(self, batch: FactBatch, model: ScoringModel, graph: LossSum) -> None:
-        """The losses of any model's scores, all of a position at a time."""
-        n, smoothing = batch.entities.shape[1], self._settings.label_smoothing
-        for position in range(n):
-            scores = model.score_candidates(batch.relation, batch.entities, position)
-            left_out, target = (
-                _at_positions(batch.left_out, [position], n),
-                batch.entities[:, position],
+        if relation_query is not None and facts.left_out_relations is not None:
+            table, weight = model.relation_candidates(), self.settings.relation_loss / b
+            total.add_softmax(
+                relation_query, table, facts.relation, facts.left_out_relations, weight
             )
-            graph.add(softmax_loss(scores, target, left_out, smoothing) / n)
-        if batch.left_out_relations is not None:
-            graph.add(self.relation_loss(batch, model))
+        elif facts.left_out_relations is not None:
+            total.add(facts.relation_loss(model, self.settings))
+
+    def _add_scores(self, model: ScoringModel, total: LossSum) -> None:
+        """Add the losses of any model's scores, one position after the other."""
+        facts = self.facts
+        n = facts.entities.shape[1]
+        for position in range(n):
+            scores = model.score_candidates(facts.relation, facts.entities, position)
+            target = facts.entities[:, position]
+            left_out = _at_positions(facts.left_out, [position], n)
+            total.add(softmax_loss(scores, target, left_out, self.settings.label_smoothing) / n)
+        if facts.left_out_relations is not None:
+            total.add(facts.relation_loss(model, self.settings))
 
 
 def _tables(model: DotProductModel, arity: int) -> list[tuple[Tensor, list[int]]]:
-    """The tables of an arity's positions, and the positions that share each."""
-    tables = [model.candidates(position) for position in range(arity)]
-    first = [next(i for i, other in enumerate(tables) if other is table) for table in tables]
-    return [(tables[i], [p for p in range(arity) if first[p] == i]) for i in dict.fromkeys(first)]
+    """The candidate tables of an arity, each with the positions that share it."""
+    groups: list[tuple[Tensor, list[int]]] = []
+    for position in range(arity):
+        candidates = model.candidates(position)
+        for table, positions in groups:
+            if table is candidates:
+                positions.append(position)
+                break
+        else:
+            groups.append((candidates, [position]))
+    return groups
 
 
 def _at_positions(pairs: Pairs, positions: Sequence[int], arity: int) -> Pairs:
-    """The pairs of questions at these positions, which are numbered anew."""
+    """The pairs of the questions at these positions; questions are numbered among them."""
     if len(positions) == arity:
         return pairs
     questions, values = pairs
-    number = torch.full((arity,), -1, device=questions.device)
-    number[list(positions)] = torch.arange(len(positions), device=questions.device)
-    place = number[questions % arity]
-    here = place >= 0
-    return (questions[here] // arity) * len(positions) + place[here], values[here]
+    index_of = torch.full((arity,), -1, device=questions.device)
+    index_of[list(positions)] = torch.arange(len(positions), device=questions.device)
+    index = index_of[questions % arity]
+    kept = index >= 0
+    return (questions[kept] // arity) * len(positions) + index[kept], values[kept]

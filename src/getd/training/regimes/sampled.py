@@ -1,9 +1,12 @@
-"""All positions of each fact against a few candidates: the cost of a step does not depend on the number of entities."""
+"""All positions of each fact against a few candidates.
+
+The cost of a step does not depend on the number of entities. Shapes: ``b`` facts of ``n`` entities,
+``m`` negatives for each position, of which ``c`` hard ones are kept.
+"""
 
 from __future__ import annotations
 
-from functools import partial
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -11,129 +14,134 @@ from torch import Tensor
 
 from getd.facts.facts import Facts
 from getd.models.base import ScoringModel
-from getd.training.losses.sampled import sampled_loss
-from getd.training.regimes.base import Batch, Work, to_device
-from getd.training.regimes.facts import FactBatch, FactRegime
-from getd.training.regimes.negatives import Drawing, Negatives, own_left_out, shared_left_out
-
-
-class SampledBatch(NamedTuple):
-    """Facts and what was drawn for them."""
-
-    facts: FactBatch
-    rows: tuple[int, Tensor]  # the block and its rows, for the cache
-    negatives: Negatives
-    left_out: Tensor  # places among the negatives' scores (b, n, m), flattened
+from getd.training.losses import SAMPLED_LOSSES
+from getd.training.losses.base import SampledScores
+from getd.training.regimes.base import Batch
+from getd.training.regimes.negatives import (
+    Negatives,
+    NegativeSampler,
+    draw_hardest,
+    own_left_out,
+    shared_left_out,
+)
+from getd.training.regimes.one_vs_all import FactBatch, FactRegime
+from getd.training.settings import TrainSettings
 
 
 class Sampled(FactRegime):
-    """All positions of each fact against negatives: n groups for n positions, as in eq. 8 of the paper.
+    """All positions of each fact against negatives: n groups for n positions (eq. 8 of the paper).
 
-    They are drawn for each fact, or once for the whole batch, and none makes a training fact true. With as many as
-    there are entities (or more), all of them stand against each answer, once: the loss of ``1vsall``.
+    They are drawn for each fact, or once for the whole batch; none makes a training fact true.
+    With at least as many as there are entities, each answer meets every entity once: the loss of
+    ``1vsall``.
     """
 
-    def set_up(self) -> list[int]:
-        self._drawing = Drawing(self._blocks, self._n_entities, self._settings.negative_power)
-        self._cache = (
-            [self._first_cache(facts) for facts in self._blocks]
-            if self._settings.hard_negatives
-            else []
-        )
-        return super().set_up()
-
-    def prepare(self, batch: Batch) -> Work:
-        facts, (rows,) = self.gather(batch), to_device([batch.rows], self._device)
-        b, n = facts.entities.shape
-        negatives = self._draw(b, n, np.random.default_rng((self._settings.seed, *batch.place)))
-        find = shared_left_out if negatives.ids.dim() == 2 else own_left_out
-        left_out = find(negatives.ids, facts.left_out, facts.entities, self._n_entities)
-        return partial(
-            self._backward, SampledBatch(facts, (batch.block, rows), negatives, left_out)
-        )
-
-    def _draw(self, b: int, n: int, rng: np.random.Generator) -> Negatives:
-        settings, m = self._settings, self._settings.negatives
-        if m >= self._n_entities:
-            everything = torch.arange(self._n_entities, device=self._device)
-            return Negatives(everything.expand(n, -1), None)
-        ids = self._drawing.draw((n, m) if settings.shared_negatives else (b, n, m), rng)
-        if settings.sampled_loss != "softmax" or not settings.correction or settings.hard_negatives:
-            return Negatives(to_device([ids], self._device)[0], None)
-        drawn, log_weights = to_device([ids, self._drawing.log_weights(ids, m)], self._device)
-        return Negatives(drawn, log_weights)
-
-    def _backward(self, batch: SampledBatch, model: ScoringModel) -> Tensor:
-        """The mean loss of a batch over facts and positions; its gradients are added to those of the parameters."""
-        answer, negative, left_out = self._scores(batch, model)
-        losses = [
-            sampled_loss(answer, negative, left_out, batch.negatives.log_weights, self._settings)
-        ]
-        if batch.facts.left_out_relations is not None:
-            losses.append(self.relation_loss(batch.facts, model))
-        loss = torch.stack([*losses, *self.other_losses(batch.facts, model)]).sum()
-        loss.backward()  # type: ignore[no-untyped-call]
-        return loss.detach()
-
-    def _scores(self, batch: SampledBatch, model: ScoringModel) -> tuple[Tensor, Tensor, Tensor]:
-        """Scores of the answers ``(b, n, 1)`` and their negatives ``(b, n, m)``, and which of the latter are none."""
-        ids, answer = batch.negatives.ids, batch.facts.entities.unsqueeze(2)
-        if self._cache:
-            return self._hard_scores(batch, model)
-        if ids.dim() == 2:
-            scores, negative = model.score_positions(
-                batch.facts.relation, batch.facts.entities, answer, ids
-            )
-            assert negative is not None
-            return scores, negative, batch.left_out
-        scores, _ = model.score_positions(
-            batch.facts.relation, batch.facts.entities, torch.cat([answer, ids], dim=2)
-        )
-        own, negative = torch.split(scores, [1, ids.shape[2]], dim=2)
-        return own, negative, batch.left_out
-
-    def _hard_scores(
-        self, batch: SampledBatch, model: ScoringModel
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """The same for the negatives that are kept for these facts; harder ones among those drawn take their place."""
-        block, rows = batch.rows
-        kept = self._cache[block][rows]  # (b, n, c)
-        size, facts, answer = kept.shape[2], batch.facts, batch.facts.entities.unsqueeze(2)
-        own = torch.cat([answer, kept, batch.negatives.ids.expand(*answer.shape[:2], -1)], dim=2)
-        scores, _ = model.score_positions(facts.relation, facts.entities, own)
-        left_out = own_left_out(own[:, :, 1:], facts.left_out, facts.entities, self._n_entities)
-        self._cache[block][rows] = hardest(own[:, :, 1:], scores[:, :, 1:].detach(), left_out, size)
-        left_out = own_left_out(kept, facts.left_out, facts.entities, self._n_entities)
-        return scores[:, :, :1], scores[:, :, 1 : 1 + size], left_out
-
-    def state(self) -> dict[str, Tensor]:
-        return {f"cache-{number}": cache for number, cache in enumerate(self._cache)}
-
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        self._cache = [
-            state[f"cache-{number}"].to(self._device) for number in range(len(self._cache))
-        ]
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        power = self.settings.negative_power
+        self._sampler = NegativeSampler(self.blocks, self.n_entities, power)
+        self._caches: list[Tensor] = []  # hard negatives of each block
+        if self.settings.hard_negatives:
+            self._caches = [self._first_cache(facts) for facts in self.blocks]
 
     def _first_cache(self, facts: Facts) -> Tensor:
-        rng, size = (
-            np.random.default_rng((self._settings.seed, facts.arity)),
-            self._settings.hard_negatives,
-        )
-        return to_device([self._drawing.draw((len(facts), facts.arity, size), rng)], self._device)[
-            0
-        ]
+        rng = np.random.default_rng((self.settings.seed, facts.arity))
+        shape = (len(facts), facts.arity, self.settings.hard_negatives)
+        return torch.tensor(self._sampler.draw(shape, rng), device=self.device)
+
+    def prepare(self, batch: Batch) -> SampledStep:
+        facts = self.gather(batch)
+        rng = np.random.default_rng((self.settings.seed, *batch.seed))
+        negatives = self._draw(*facts.entities.shape, rng)
+        find = shared_left_out if negatives.ids.dim() == 2 else own_left_out
+        left_out = find(negatives.ids, facts.left_out, facts.entities, self.n_entities)
+
+        hard = None
+        if self._caches:
+            rows = torch.tensor(batch.rows, device=self.device)
+            hard = HardNegatives(self._caches[batch.block], rows, self.n_entities)
+        return SampledStep(facts, negatives, left_out, hard, self.settings)
+
+    def _draw(self, b: int, n: int, rng: np.random.Generator) -> Negatives:
+        """Draw the negatives of a batch."""
+        settings = self.settings
+        m = settings.negatives
+        if m >= self.n_entities:
+            everything = torch.arange(self.n_entities, device=self.device)
+            return Negatives(everything.expand(n, -1))
+
+        ids = self._sampler.draw((n, m) if settings.shared_negatives else (b, n, m), rng)
+        log_weights = None
+        is_softmax = SAMPLED_LOSSES[settings.sampled_loss].is_softmax
+        if is_softmax and settings.correction and not settings.hard_negatives:
+            weights = self._sampler.log_weights(ids, m)
+            log_weights = torch.tensor(weights, device=self.device)
+        return Negatives(torch.tensor(ids, device=self.device), log_weights)
+
+    def state(self) -> dict[str, Tensor]:
+        return {f"cache-{number}": cache for number, cache in enumerate(self._caches)}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        for number, cache in enumerate(self._caches):
+            cache.copy_(state[f"cache-{number}"])
 
 
-def hardest(ids: Tensor, scores: Tensor, left_out: Tensor, size: int) -> Tensor:
-    """Draw so many of candidates ``(b, n, m)``, each once, in proportion to the exponentials of their scores.
+@dataclass(frozen=True)
+class HardNegatives:
+    """The hard negatives kept for the facts of a batch."""
 
-    Those at the places ``left_out``, and the second of two equal ones, only where there are not enough others.
-    """
-    noise = (
-        -torch.empty_like(scores).exponential_().log_()
-    )  # Gumbel: the largest sums are such a draw
-    noisy = (scores + noise).flatten().index_fill_(0, left_out, -torch.inf).view_as(scores)
-    ordered, order = torch.sort(ids, dim=2, stable=True)
-    again = torch.zeros_like(ids, dtype=torch.bool)
-    again.scatter_(2, order[:, :, 1:], ordered[:, :, 1:] == ordered[:, :, :-1])
-    return ids.gather(2, noisy.masked_fill_(again, -torch.inf).topk(size, dim=2).indices)
+    cache: Tensor  # (facts of the block, n, c)
+    rows: Tensor  # (b,), the batch in it
+    n_entities: int
+
+    def scores(self, facts: FactBatch, drawn: Tensor, model: ScoringModel) -> SampledScores:
+        """Score answers and hard negatives; harder ones among those drawn replace them."""
+        kept = self.cache[self.rows]  # (b, n, c)
+        size = kept.shape[2]
+        answer = facts.entities.unsqueeze(2)
+        candidates = torch.cat([answer, kept, drawn.expand(*facts.entities.shape, -1)], dim=2)
+        scores, _ = model.score_positions(facts.relation, facts.entities, candidates)
+
+        known = (facts.left_out, facts.entities, self.n_entities)
+        rivals, rival_scores = candidates[:, :, 1:], scores[:, :, 1:].detach()
+        left_out = own_left_out(rivals, *known)
+        self.cache[self.rows] = draw_hardest(rivals, rival_scores, left_out, size)
+        left_out = own_left_out(kept, *known)
+        return SampledScores(scores[:, :, :1], scores[:, :, 1 : 1 + size], left_out)
+
+
+@dataclass(frozen=True)
+class SampledStep:
+    """Facts and what was drawn for them; the loss is the mean over facts and positions."""
+
+    facts: FactBatch
+    negatives: Negatives
+    left_out: Tensor  # indices into the flat scores (b, n, m) of the negatives
+    hard: HardNegatives | None
+    settings: TrainSettings
+
+    def backward(self, model: ScoringModel) -> float:
+        loss = SAMPLED_LOSSES[self.settings.sampled_loss]
+        losses = [loss(self.scores(model), self.settings)]
+        if self.facts.left_out_relations is not None:
+            losses.append(self.facts.relation_loss(model, self.settings))
+        losses += self.facts.other_losses(model, self.settings)
+        total = torch.stack(losses).sum()
+        total.backward()  # type: ignore[no-untyped-call]
+        return total.item()
+
+    def scores(self, model: ScoringModel) -> SampledScores:
+        """Score the answers and their negatives."""
+        facts, ids = self.facts, self.negatives.ids
+        if self.hard is not None:
+            return self.hard.scores(facts, ids, model)
+        answer = facts.entities.unsqueeze(2)
+
+        if ids.dim() == 2:
+            own, negative = model.score_positions(facts.relation, facts.entities, answer, ids)
+            assert negative is not None
+        else:
+            candidates = torch.cat([answer, ids], dim=2)
+            scores, _ = model.score_positions(facts.relation, facts.entities, candidates)
+            own, negative = torch.split(scores, [1, ids.shape[2]], dim=2)
+        return SampledScores(own, negative, self.left_out, self.negatives.log_weights)

@@ -11,14 +11,14 @@ from getd.facts.facts import Blocks, sample_facts
 from getd.models.base import DotProductModel, ScoringModel
 from getd.models.norms import batch_norms, taking_statistics
 
-SAMPLE = 4096  # facts of an arity
-BATCH = 512
+SAMPLE = 4096  # facts of each arity
+BATCH_ROWS = 512
 
 
 def take_statistics(model: ScoringModel, blocks: Blocks, seed: int, device: torch.device) -> None:
-    """Give the batch norms of a model the statistics of training facts under its present weights.
+    """Give a model's batch norms the statistics of training facts under its present weights.
 
-    Of each arity the same facts every time: all, or a random sample where there are many.
+    Of each arity they see the same facts every time: all, or a random sample of many.
     """
     norms = batch_norms(model)
     if not norms:
@@ -29,7 +29,7 @@ def take_statistics(model: ScoringModel, blocks: Blocks, seed: int, device: torc
             model.pass_through(relation, entities)
         unseen = [norm for norm in norms if not norm.batches_taken]
 
-    # What is left acts on the query for an open relation; the others keep what entities gave them.
+    # Unseen norms act on the query for an open relation; the others keep their statistics.
     if unseen and isinstance(model, DotProductModel) and model.relation_is_dot_product:
         with taking_statistics(model, unseen):
             for _, entities in batches:
@@ -37,12 +37,10 @@ def take_statistics(model: ScoringModel, blocks: Blocks, seed: int, device: torc
 
 
 def _batches(blocks: Blocks, seed: int, device: torch.device) -> Iterator[tuple[Tensor, Tensor]]:
-    """The relations and the entities of facts of one arity."""
+    """The relations and the entities of facts, one arity at a time."""
     for arity, facts in blocks.items():
         for sample in sample_facts({arity: facts}, SAMPLE, seed).values():
-            for start in range(0, len(sample), BATCH):
-                batch = sample.take(slice(start, start + BATCH))
-                yield (
-                    torch.tensor(batch.relation, device=device),
-                    torch.tensor(batch.entities, device=device),
-                )
+            for start in range(0, len(sample), BATCH_ROWS):
+                batch = sample.take(slice(start, start + BATCH_ROWS))
+                relation = torch.tensor(batch.relation, device=device)
+                yield relation, torch.tensor(batch.entities, device=device)

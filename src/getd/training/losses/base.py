@@ -1,0 +1,44 @@
+"""What a loss is, and what it is computed from.
+
+Shapes: ``b`` questions or facts, ``n`` positions of a fact, ``m`` candidates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, TypeVar
+
+from torch import Tensor
+
+from getd.training.settings import TrainSettings
+
+Pairs = tuple[Tensor, Tensor]  # rows, ascending, and columns
+Scored = TypeVar("Scored", contravariant=True)
+
+
+class Loss(Protocol[Scored]):
+    """The mean loss of a batch, from its scores."""
+
+    # A softmax over the candidates: of dot products it is fused with the scoring (kvsall), and
+    # weights can make drawn negatives stand for all candidates (sampled).
+    is_softmax: ClassVar[bool] = False
+
+    def __call__(self, batch: Scored, settings: TrainSettings) -> Tensor: ...
+
+
+@dataclass(frozen=True)
+class LabelledScores:
+    """The scores of all candidates of questions, and which candidates are answers."""
+
+    scores: Tensor  # (b, m)
+    labels: Tensor  # (b, m), 1 for an answer, 0 for the others
+
+
+@dataclass(frozen=True)
+class SampledScores:
+    """The scores of answers and of the negatives drawn for them."""
+
+    answer: Tensor  # (b, n, 1)
+    negative: Tensor  # (b, n, m)
+    left_out: Tensor  # flat indices into ``negative`` of candidates that are no negatives
+    log_weights: Tensor | None = None  # (n, m) or (b, n, m), of the negatives; None: all 0

@@ -1,0 +1,345 @@
+r"""The paper's loss (eq. 8 and 9), fused with the scoring: a softmax over all candidates.
+
+.. math::
+    -\phi_t + \log \sum_{c \in C} e^{\phi_c}, \qquad
+    C = \{t\} \cup \{c : c \text{ makes no training fact true}\}
+
+Scores are dot products of queries and candidates. They are never kept: value and gradients come
+from one pass over tiles of scores that fit into the caches. A tile is scored, exponentiated,
+filtered and multiplied into both gradients before the next one overwrites it; the division by the
+sum is folded into the queries. With so many candidates that a tile cannot hold all of them for
+enough questions, candidates are cut too, and every tile is scored twice: for the sums, then for
+the gradients.
+
+:class:`LossSum` adds such losses to those of autograd; :func:`softmax_gradients` is the kernel.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from getd.training.losses.base import Pairs
+
+MIN_ROWS = 192  # questions in a tile with all candidates: with fewer, matrix products are slow
+MAX_ROWS = 256  # questions in a tile that does not hold all candidates
+ACCELERATOR_BUDGET = 1 << 26  # scores in a tile where no cache limits it
+MAX_LOG_SUM = 69  # float32 sums of exponentials between e^-69 and e^69 are exact enough
+
+
+class LossSum:
+    """A sum of losses, some of which bring the gradients of their last step along.
+
+    ``buffers`` keep the gradients of tables from step to step, so that no memory is allocated.
+    """
+
+    def __init__(self, buffers: dict[Tensor, Tensor], smoothing: float) -> None:
+        self._buffers = buffers
+        self._smoothing = smoothing
+        self._values: list[Tensor] = []
+        self._outputs: list[Tensor] = []  # where autograd starts, and the gradient there
+        self._grads: list[Tensor | None] = []
+
+    def add(self, loss: Tensor) -> None:
+        """Add a loss of autograd."""
+        self._values.append(loss.detach())
+        self._outputs.append(loss)
+        self._grads.append(None)
+
+    def add_softmax(
+        self, query: Tensor, table: Tensor, target: Tensor | Pairs, left_out: Pairs, weight: float
+    ) -> None:
+        """Add the loss of queries against a table; the arguments of :func:`softmax_gradients`."""
+        into = Gradients(torch.empty_like(query), self._table_grad(table))
+        with torch.no_grad():
+            value = softmax_gradients(query, table, target, left_out, self._smoothing, weight, into)
+        self._values.append(value)
+        self._outputs.append(query)
+        self._grads.append(into.query)
+
+    def _table_grad(self, table: Tensor) -> Tensor:
+        """The tensor that takes the gradient of a table, which occurs once in a sum."""
+        if not table.is_leaf:
+            grad = torch.empty_like(table)
+            self._outputs.append(table)
+            self._grads.append(grad)
+            return grad
+
+        if table not in self._buffers:
+            self._buffers[table] = torch.empty_like(table)
+        assert table.grad is None
+        table.grad = self._buffers[table]
+        return table.grad
+
+    def backward(self) -> float:
+        """Leave all gradients in the parameters and return the sum."""
+        torch.autograd.backward(self._outputs, self._grads)
+        return torch.stack(self._values).sum().item()
+
+
+class Gradients(NamedTuple):
+    """Tensors that a loss overwrites with its gradients."""
+
+    query: Tensor  # (b, d)
+    table: Tensor  # (n, d)
+
+
+def softmax_gradients(
+    query: Tensor,
+    table: Tensor,
+    target: Tensor | Pairs,
+    left_out: Pairs,
+    smoothing: float,
+    weight: float,
+    into: Gradients,
+) -> Tensor:
+    """Compute ``weight`` times the summed loss of questions, and leave its gradients in ``into``.
+
+    Parameters
+    ----------
+    query
+        ``(b, d)``, one vector per question.
+    table
+        ``(n, d)``, one vector per candidate.
+    target
+        ``(b,)``, the answer of each question; or rows and columns of several answers, which share
+        the weight equally.
+    left_out
+        Rows (ascending) and columns of the candidates that take no part, each pair once and none
+        a target.
+    smoothing
+        Weight spread over all candidates that take part; the rest stays on the target.
+
+    Notes
+    -----
+    Scores are exponentiated as they are. Only if a sum leaves the safe range, everything is
+    computed again with the largest score of each question taken off.
+
+    Examples
+    --------
+    >>> one, nothing = torch.tensor([[1.0]]), (torch.tensor([], dtype=torch.long),) * 2
+    >>> into = Gradients(torch.empty(1, 1), torch.empty(4, 1))
+    >>> loss = softmax_gradients(one, torch.zeros(4, 1), torch.tensor([2]), nothing, 0, 1, into)
+    >>> loss.exp(), into.table.flatten()  # chance: 1 in 4
+    (tensor(4.), tensor([ 0.2500,  0.2500, -0.7500,  0.2500]))
+    """
+    budget = None if query.device.type == "cpu" else ACCELERATOR_BUDGET
+    shape = tile_shape(len(query), len(table), budget)
+    blocks = _cut(query, table, left_out, shape, into)
+    buffer = _buffer(query, shape.rows * shape.columns)
+
+    # The gradients of the log-sums; NaN fails the comparison too.
+    sums = _all_gradients(blocks, buffer, weight)
+    log_sums = sums.log()
+    if not torch.linalg.vector_norm(log_sums, torch.inf).item() < MAX_LOG_SUM:
+        shifts = [_largest_scores(block, buffer) for block in blocks]
+        blocks = [b._replace(shift=shift) for b, shift in zip(blocks, shifts, strict=True)]
+        sums = _all_gradients(blocks, buffer, weight)
+        log_sums = sums.log() + torch.cat(shifts)
+    into.query.div_(sums)
+
+    # The scores of the answers.
+    answers = _subtract_answers(query, table, target, weight * (1 - smoothing), into)
+    loss = log_sums.sum() - (1 - smoothing) * (query * answers).sum()
+    if smoothing:
+        loss = loss - _smooth(query, table, left_out, smoothing, weight, into)
+    return weight * loss
+
+
+class TileShape(NamedTuple):
+    """How many questions and candidates a tile of scores holds."""
+
+    rows: int
+    columns: int
+
+
+def tile_shape(n_questions: int, n_candidates: int, budget: int | None = None) -> TileShape:
+    """Choose tiles of about ``budget`` scores (by default: what the caches hold).
+
+    All candidates go into one tile unless that exceeds the caches by far: scoring twice costs
+    more. Measured with 1,000 to 1,000,000 candidates.
+
+    >>> tile_shape(384, 12_000, budget=800_000)  # all candidates of 192 questions, twice
+    TileShape(rows=192, columns=12000)
+    >>> tile_shape(384, 1_000_000, budget=800_000)  # too many candidates: they are cut
+    TileShape(rows=256, columns=3125)
+    """
+    # A quarter of the second-level caches of all cores in use is left for everything else.
+    budget = budget or torch.get_num_threads() * _cache_bytes() * 3 // 16
+    if n_candidates * 8 <= budget:
+        parts = -(-n_questions // max(MIN_ROWS, budget // max(n_candidates, 1)))
+        return TileShape(-(-n_questions // max(parts, 1)), n_candidates)
+    rows = min(n_questions, MAX_ROWS)
+    return TileShape(rows, max(1, min(n_candidates, budget // rows)))
+
+
+@cache
+def _cache_bytes() -> int:
+    """The bytes of one core's second-level cache; 1 MiB where the system does not say."""
+    try:
+        size = os.sysconf("SC_LEVEL2_CACHE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        size = 0
+    return size if size > 0 else 1 << 20
+
+
+_buffers = threading.local()
+
+
+def _buffer(like: Tensor, size: int) -> Tensor:
+    """A buffer for scores, the same for every call: fresh memory would be mapped page by page."""
+    kept: dict[tuple[torch.device, torch.dtype], Tensor] = vars(_buffers).setdefault("kept", {})
+    key = (like.device, like.dtype)
+    if key not in kept or len(kept[key]) < size:
+        kept[key] = like.new_empty(size)
+    return kept[key]
+
+
+class _Tile(NamedTuple):
+    """Candidates, and which of their scores take no part."""
+
+    vectors: Tensor  # (m, d)
+    grad: Tensor  # (m, d)
+    left_out: Tensor  # indices into the flattened scores (b, m)
+
+
+class _Block(NamedTuple):
+    """Questions with all their candidates."""
+
+    query: Tensor  # (b, d)
+    grad: Tensor  # (b, d)
+    tiles: list[_Tile]
+    shift: Tensor | None = None  # (b, 1), taken off the scores
+
+
+def _cut(
+    query: Tensor, table: Tensor, left_out: Pairs, shape: TileShape, into: Gradients
+) -> list[_Block]:
+    """Cut questions, and candidates where needed, into tiles of this shape."""
+    rows, columns = left_out
+    n = len(table)
+    flat = torch.add(columns, rows, alpha=n)
+    if shape == (len(query), n):
+        return [_Block(query, into.query, [_Tile(table, into.table, flat)])]
+
+    blocks = []
+    for start, part, grad, pairs in _parts(query, into.query, shape.rows, rows):
+        if shape.columns >= n:
+            tiles = [_Tile(table, into.table, flat[pairs] - start * n)]
+        else:
+            tiles = []
+            by_column, order = torch.sort(columns[pairs], stable=True)
+            by_row = (rows[pairs] - start)[order]
+            for first, vectors, vector_grad, inside in _parts(
+                table, into.table, shape.columns, by_column
+            ):
+                flat_tile = by_row[inside] * len(vectors) + by_column[inside] - first
+                tiles.append(_Tile(vectors, vector_grad, flat_tile))
+        blocks.append(_Block(part, grad, tiles))
+    return blocks
+
+
+def _parts(
+    vectors: Tensor, grads: Tensor, size: int, ascending: Tensor
+) -> Iterator[tuple[int, Tensor, Tensor, slice]]:
+    """Cut vectors and gradients; with each part its start, and which ascending ids lie in it."""
+    starts = range(0, len(vectors), size)
+    bounds = torch.tensor([*starts, len(vectors)], device=ascending.device)
+    slices = [slice(*ends) for ends in pairwise(torch.searchsorted(ascending, bounds).tolist())]
+    yield from zip(
+        starts, torch.split(vectors, size), torch.split(grads, size), slices, strict=True
+    )
+
+
+def _all_gradients(blocks: list[_Block], buffer: Tensor, weight: float) -> Tensor:
+    """The sums of exponentials of all questions, ``(b, 1)``; leaves the gradients of the log-sums.
+
+    That of the queries is yet to be divided by the sums.
+    """
+    sums = [_gradients(block, buffer, weight, number == 0) for number, block in enumerate(blocks)]
+    return sums[0] if len(sums) == 1 else torch.cat(sums)
+
+
+def _gradients(block: _Block, buffer: Tensor, weight: float, is_first: bool) -> Tensor:
+    """The same for one block; the first overwrites the gradient of the table, others add to it."""
+    sums: Tensor | None = None
+    for tile in block.tiles:
+        exponentials = _exponentials(block, tile, buffer)
+        tile_sums = exponentials.sum(dim=1, keepdim=True)
+        sums = tile_sums if sums is None else sums.add_(tile_sums)
+    assert sums is not None
+
+    scaled = block.query / sums
+    for number, tile in enumerate(block.tiles):
+        if len(block.tiles) > 1:  # by now the buffer holds the last tile
+            exponentials = _exponentials(block, tile, buffer)
+        block.grad.addmm_(exponentials, tile.vectors, beta=min(number, 1), alpha=weight)
+        tile.grad.addmm_(exponentials.t(), scaled, beta=1 - is_first, alpha=weight)
+    return sums
+
+
+def _exponentials(block: _Block, tile: _Tile, buffer: Tensor) -> Tensor:
+    """The exponentials of the scores of a tile, ``(b, m)``, 0 for what takes no part."""
+    scores = _scores(block, tile, buffer)
+    if block.shift is not None:
+        scores.sub_(block.shift)
+    scores.exp_()
+    buffer.index_fill_(0, tile.left_out, 0)
+    return scores
+
+
+def _largest_scores(block: _Block, buffer: Tensor) -> Tensor:
+    """The largest score of each question, ``(b, 1)``."""
+    largest = torch.full_like(block.query[:, :1], -torch.inf)
+    for tile in block.tiles:
+        scores = _scores(block, tile, buffer)
+        buffer.index_fill_(0, tile.left_out, -torch.inf)
+        torch.maximum(largest, scores.amax(dim=1, keepdim=True), out=largest)
+    return largest
+
+
+def _scores(block: _Block, tile: _Tile, buffer: Tensor) -> Tensor:
+    """The scores of a tile, ``(b, m)``, at the start of the buffer."""
+    b, m = len(block.query), len(tile.vectors)
+    scores = torch.as_strided(buffer, (b, m), (m, 1))
+    return torch.mm(block.query, tile.vectors.t(), out=scores)
+
+
+def _subtract_answers(
+    query: Tensor, table: Tensor, target: Tensor | Pairs, weight: float, into: Gradients
+) -> Tensor:
+    """The (mean) answer of each question, ``(b, d)``; subtracts the gradients of its score."""
+    if isinstance(target, Tensor):
+        answers = table[target]
+        into.table.index_add_(0, target, query, alpha=-weight)
+    else:
+        rows, columns = target
+        share = torch.bincount(rows, minlength=len(query)).to(query.dtype).reciprocal_()[rows, None]
+        answers = torch.zeros_like(query).index_add_(0, rows, table[columns].mul_(share))
+        into.table.index_add_(0, columns, query[rows].mul_(share), alpha=-weight)
+    into.query.sub_(answers, alpha=weight)
+    return answers
+
+
+def _smooth(
+    query: Tensor, table: Tensor, left_out: Pairs, smoothing: float, weight: float, into: Gradients
+) -> Tensor:
+    """``smoothing`` times the summed mean scores of what takes part; subtracts its gradients."""
+    rows, columns = left_out
+    n_left_out = torch.bincount(rows, minlength=len(query))[:, None].to(query.dtype)
+    share = smoothing / (len(table) - n_left_out)  # (b, 1)
+    vectors = table.sum(dim=0).repeat(len(query), 1).index_add_(0, rows, table[columns], alpha=-1)
+    mean = share * vectors  # (b, d)
+    shared = share * query
+
+    into.query.sub_(mean, alpha=weight)
+    into.table.sub_(shared.sum(dim=0), alpha=weight)
+    into.table.index_add_(0, columns, shared[rows], alpha=weight)
+    return (query * mean).sum()
