@@ -106,8 +106,8 @@ def check_rows(trainer: Trainer) -> None:
     batch = shuffled_batches(
         trainer.regime.sizes, trainer.settings.batch_size, torch.Generator().manual_seed(1)
     )[0]
-    before, work = table.detach().clone(), trainer.regime.prepare(batch)
-    trainer.step(work)
+    before = table.detach().clone()
+    trainer.step(trainer.regime.prepare(batch))
     changed = torch.nonzero((table.detach() != before).any(dim=1)).squeeze(1)
     assert table.grad is not None
     assert torch.equal(changed, table.grad.coalesce().indices()[0])

@@ -57,7 +57,7 @@ from getd.facts.known_answers import KnownAnswers
 from getd.models.getd import GETD
 from getd.training.callbacks import Callbacks, Epoch
 from getd.training.loop import Trainer
-from getd.training.losses.softmax import Gradients, softmax_gradients
+from getd.training.losses.fused_softmax import Gradients, softmax_gradients
 from getd.training.regimes.base import Batch, shuffled_batches
 
 DATA = "WikiPeople-3"
@@ -190,7 +190,7 @@ def _parts(
     parts = {
         "scoring": scoring_time,
         "loss": loss_time,
-        "optimiser": best(trainer.optimizer.step, repeats=repeats)[0],
+        "optimiser": best(trainer.optimisers.by_name["whole"].step, repeats=repeats)[0],
     }
     return parts | {"rest": max(step - sum(parts.values()), 0.0)}
 

@@ -83,7 +83,12 @@ class _Pair:
     def works(self) -> tuple[Callable[[], None], Callable[[], None]]:
         """So many steps of ours, so many of theirs; both were found to score and to lose alike."""
         self._check()
-        ready = cycle([self._their_batch(self._prepared(batch)) for batch in self.batches[:READY]])
+        ready = cycle(
+            [
+                self._their_batch(self.trainer.regime.prepare(batch))
+                for batch in self.batches[:READY]
+            ]
+        )
         coming = cycle(self.batches)
 
         def ours() -> None:
@@ -122,9 +127,6 @@ class _Pair:
         self.model.post_parameter_update()
         return loss
 
-    def _prepared(self, batch: Any) -> Any:
-        return self.trainer.regime.prepare(batch).args[0]  # type: ignore[attr-defined]
-
     def _their_batch(self, ours: Any) -> dict[str, Tensor]:
         """The same questions (TransE: facts and negatives) as PyKEEN holds them."""
         if self.sampled:
@@ -145,7 +147,7 @@ class _Pair:
         ours = self.trainer.model.eval()
         self.model.eval()
         for batch in self._some():
-            asked = self._prepared(batch)
+            asked: Any = self.trainer.regime.prepare(batch)
             theirs = self._their_batch(asked)
             if self.sampled:
                 own = torch.cat([asked.facts.entities.unsqueeze(2), asked.negatives.ids], dim=2)
@@ -164,9 +166,9 @@ class _Pair:
                 torch.testing.assert_close(
                     found, self.model.score_t(theirs["pairs"]), rtol=1e-4, atol=1e-4
                 )
-            self.trainer.optimizer.forget_gradients()
+            ours.zero_grad()
             with torch.enable_grad():
-                mine = self.trainer.regime.prepare(batch)(ours).item()
+                mine = self.trainer.regime.prepare(batch).backward(ours)
                 loss = self.loop._process_batch(theirs, 0, len(batch.rows)).item()
             assert abs(mine - loss) < 1e-3 * abs(loss), (self.name, mine, loss)
         ours.train()

@@ -27,8 +27,8 @@ def profiled_steps(trainer: Trainer, batches: list[Batch]) -> list[ProfiledStep]
         for batch in batches:
             with record_function("step"):
                 with record_function("prepare"):
-                    work = trainer.regime.prepare(batch)
-                trainer.step(work)
+                    prepared = trainer.regime.prepare(batch)
+                trainer.step(prepared)
     events = [(e.name, e.thread, e.time_range.start, e.time_range.end) for e in profiler.events()]
     steps = [(thread, start, stop) for name, thread, start, stop in events if name == "step"]
     assert len(steps) == len(batches)

@@ -21,7 +21,7 @@ from getd.models.base import ModelSizes, ScoringModel
 from getd.models.getd import GETD, GETDSettings
 from getd.runs.config import TrainSettings
 from getd.training.loop import Trainer
-from getd.training.losses.softmax import tile_shape
+from getd.training.losses.fused_softmax import tile_shape
 from getd.training.regimes import REGIMES
 from getd.training.regimes.base import Batch
 

@@ -13,7 +13,8 @@ from getd.models.base import DotProductModel, ModelSizes, ScoringModel
 from getd.models.registry import MODELS, make_model, model_settings
 from getd.runs.config import TrainSettings
 from getd.training.checkpoint import copy_weights
-from getd.training.losses.softmax import multi_answer_loss
+from getd.training.losses import KVSALL_LOSSES
+from getd.training.losses.base import LabelledScores
 from getd.training.regimes.base import Batch, one_ahead
 from getd.training.regimes.kvs_all import KvsAll
 from getd.training.regimes.one_vs_all import OneVsAll
@@ -111,14 +112,14 @@ def test_the_gradients_of_a_step_are_those_of_the_formula(
         before = copy_weights(model)
         for _ in range(2):  # the second time, buffers are used again
             begin(model, before)
-            loss = regime.prepare(Batch(block, rows))(model)
+            loss = regime.prepare(Batch(block, rows)).backward(model)
         found = {
             key: p.grad.to_dense() for key, p in model.named_parameters() if p.grad is not None
         }
         begin(model, before)
         wanted = plain_loss(model, facts.take(rows), known, settings)
         wanted.backward()
-        assert loss.item() == pytest.approx(wanted.item())
+        assert loss == pytest.approx(wanted.item())
         grads = {
             key: p.grad.to_dense() for key, p in model.named_parameters() if p.grad is not None
         }
@@ -143,26 +144,22 @@ def test_the_gradients_of_questions_with_their_answers_are_those_of_the_formula(
     for position in range(arity):
         before = copy_weights(model)
         begin(model, before)
-        work = regime.prepare(Batch(position, np.array([3, 1, 7, 8])))
-        loss = work(model)
+        step = regime.prepare(Batch(position, np.array([3, 1, 7, 8])))
+        loss = step.backward(model)
         found = {
             key: p.grad.to_dense() for key, p in model.named_parameters() if p.grad is not None
         }
         begin(model, before)
-        question = work.args[0]
-        scores = model.score_candidates(question.relation, question.entities, position)
+        scores = model.score_candidates(step.relation, step.entities, position)
         labels = torch.zeros_like(scores)
-        labels[question.answers] = 1
-        cubed = [
-            f.abs() ** 3
-            for f in model.given_factors(question.relation, question.entities, position)
-        ]
+        labels[step.answers] = 1
+        cubed = [f.abs() ** 3 for f in model.given_factors(step.relation, step.entities, position)]
         wanted = (
-            multi_answer_loss(scores, labels, "softmax", smoothing)
+            KVSALL_LOSSES["softmax"](LabelledScores(scores, labels), settings)
             + 0.1 * sum(c.sum() for c in cubed) / 4
         )
         wanted.backward()
-        assert loss.item() == pytest.approx(wanted.item())
+        assert loss == pytest.approx(wanted.item())
         for key, parameter in model.named_parameters():
             if parameter.grad is not None:
                 assert torch.allclose(

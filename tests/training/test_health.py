@@ -8,7 +8,7 @@ import pytest
 
 import getd
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.training.health import largest_fall, training_notices
+from getd.training.health import Validation, largest_fall, training_notices
 from tests.evaluation.reference_evaluation import Table
 
 
@@ -31,8 +31,8 @@ def lines(*mrrs: float) -> list[dict[str, float]]:
 def test_a_fall_is_a_loss_of_more_than_half_of_the_best_so_far(
     mrrs: tuple[float, ...], epochs: tuple[int, int] | None
 ) -> None:
-    fall = largest_fall(lines(*mrrs))
-    assert (fall and tuple(line["epoch"] for line in fall)) == epochs
+    fall = largest_fall([Validation(number, mrr) for number, mrr in enumerate(mrrs, start=1)])
+    assert (fall and tuple(validation.epoch for validation in fall)) == epochs
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,6 @@ from getd.runs.sizes import sizes
 from getd.training.callbacks import Callbacks, Epoch
 from getd.training.checkpoint import copy_weights
 from getd.training.loop import Trainer
-from getd.training.optimisers import Optimizers
 from getd.training.regimes.base import shuffled_batches
 from getd.training.start import interrupts, trainer_of
 
@@ -184,23 +183,21 @@ def test_rows_are_shuffled_anew_for_every_epoch() -> None:
 @pytest.mark.parametrize("regime", ["1vsall", "sampled"])
 def test_gradients_are_no_longer_than_clip_all_together(regime: str) -> None:
     with trainer_of(KB, tables(regime=regime), sizes(KB)) as trainer:
-        optimizer = Optimizers(trainer.model, TrainSettings(regime=regime))
-        trainer.regime.prepare(shuffled_batches(trainer.regime.sizes, 4, trainer.generator)[0])(
-            trainer.model
-        )
-    optimizer.gather_gradients(None)
-    before = gradients(optimizer)
+        batch = shuffled_batches(trainer.regime.sizes, 4, trainer.generator)[0]
+        trainer.regime.prepare(batch).backward(trainer.model)
+    trainer.gather_gradients(None)
+    before = gradients(trainer)
     length = float(np.linalg.norm(before))
     assert length > 0
-    optimizer.gather_gradients(2 * length)
-    assert np.array_equal(gradients(optimizer), before)
-    optimizer.gather_gradients(length / 3)
-    assert gradients(optimizer) == pytest.approx(before / 3, rel=1e-3)
+    trainer.gather_gradients(2 * length)
+    assert np.array_equal(gradients(trainer), before)
+    trainer.gather_gradients(length / 3)
+    assert gradients(trainer) == pytest.approx(before / 3, rel=1e-3)
 
 
-def gradients(optimizer: Optimizers) -> np.ndarray:
-    found = [parameter.grad for parameter in optimizer.parameters if parameter.grad is not None]
-    return np.concatenate([grad.to_dense().flatten().numpy() for grad in found]).astype(np.float64)
+def gradients(trainer: Trainer) -> np.ndarray:
+    grads = [p.grad for p in trainer.model.parameters() if p.grad is not None]
+    return np.concatenate([grad.to_dense().flatten().numpy() for grad in grads]).astype(np.float64)
 
 
 def test_the_seconds_of_epochs_are_those_that_went_by() -> None:

@@ -9,8 +9,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from getd.training.losses import softmax as loss_module
-from getd.training.losses.softmax import Gradients, TileShape, multi_answer_loss, softmax_gradients
+from getd.training.losses import KVSALL_LOSSES
+from getd.training.losses import fused_softmax as loss_module
+from getd.training.losses.base import LabelledScores
+from getd.training.losses.fused_softmax import Gradients, TileShape, softmax_gradients
+from getd.runs.config import TrainSettings
 
 
 class _Loss(torch.autograd.Function):
@@ -38,6 +41,11 @@ def filtered_softmax_loss(
 ) -> Tensor:
     loss: Tensor = _Loss.apply(query, table, target, left_out, smoothing)
     return loss
+
+
+def multi_answer_loss(scores: Tensor, labels: Tensor, kind: str, smoothing: float = 0.0) -> Tensor:
+    settings = TrainSettings(regime="kvsall", kvsall_loss=kind, label_smoothing=smoothing)
+    return KVSALL_LOSSES[kind](LabelledScores(scores, labels), settings)
 
 
 def example(smoothing: float = 0.0) -> tuple[Tensor, Tensor, Tensor, tuple[Tensor, Tensor], float]:

@@ -20,13 +20,19 @@ from getd.models.registry import MODELS, make_model, model_settings
 from getd.runs.config import TrainSettings
 from getd.training.callbacks import Callbacks, Interrupted
 from getd.training.loop import Trainer
-from getd.training.losses.sampled import sampled_loss
+from getd.training.losses import SAMPLED_LOSSES
+from getd.training.losses.base import SampledScores
 from getd.training.moving_average import MovingAverage
 from getd.training.optimisers import RowAdagrad, RowAdam
 from getd.training.regimes.base import Batch, Regime
-from getd.training.regimes.negatives import Drawing, own_left_out, shared_left_out
+from getd.training.regimes.negatives import (
+    NegativeSampler,
+    draw_hardest,
+    own_left_out,
+    shared_left_out,
+)
 from getd.training.regimes.one_vs_all import OneVsAll
-from getd.training.regimes.sampled import Sampled, hardest
+from getd.training.regimes.sampled import Sampled
 from tests.models.test_every_model import FORMS
 
 N_ENTITIES, N_RELATIONS, CPU = 60, 3, torch.device("cpu")
@@ -64,8 +70,8 @@ def step(regime: Regime, model: ScoringModel, batch: Batch) -> tuple[float, dict
     """The loss and the gradients of a batch."""
     model.zero_grad(set_to_none=True)
     torch.manual_seed(0)  # dropout
-    loss = regime.prepare(batch)(model)
-    return loss.item(), {
+    loss = regime.prepare(batch).backward(model)
+    return loss, {
         name: p.grad.to_dense() for name, p in model.named_parameters() if p.grad is not None
     }
 
@@ -116,11 +122,10 @@ def test_the_sum_over_drawn_negatives_is_an_unbiased_estimate_of_that_over_all(
             )
     estimates = []
     for draw in range(3000):
-        work = regime.prepare(Batch(0, rows, (1, draw)))
         with torch.no_grad():
-            _, scores, left_out = regime._scores(work.args[0], model)
-        terms = (scores + work.args[0].negatives.log_weights).exp().contiguous()
-        terms.view(-1)[left_out] = 0
+            scored = regime.prepare(Batch(0, rows, (1, draw))).scores(model)
+        terms = (scored.negative + scored.log_weights).exp().contiguous()
+        terms.view(-1)[scored.left_out] = 0
         estimates.append(terms.sum(dim=2))
     found = torch.stack(estimates)
     error = found.std(dim=0) / len(found) ** 0.5
@@ -196,10 +201,10 @@ def test_frequent_entities_are_drawn_more_often() -> None:
     blocks = [
         Facts(np.zeros(4, dtype=np.int64), np.array([[0, 1], [0, 1], [0, 2], [0, 0]]))
     ]  # 5, 2, 1, 0 times
-    drawn = Drawing(blocks, 4, 0.5).draw((200_000,), np.random.default_rng(0))
+    drawn = NegativeSampler(blocks, 4, 0.5).draw((200_000,), np.random.default_rng(0))
     wanted = np.array([5, 2, 1, 1]) ** 0.5
     assert np.bincount(drawn) / len(drawn) == pytest.approx(wanted / wanted.sum(), abs=0.005)
-    weights = Drawing(blocks, 4, 0.5).log_weights(np.arange(4), 10)
+    weights = NegativeSampler(blocks, 4, 0.5).log_weights(np.arange(4), 10)
     assert np.exp(-weights.astype(float)) == pytest.approx(10 * wanted / wanted.sum(), rel=1e-5)
 
 
@@ -232,19 +237,20 @@ def test_margin_and_logistic_losses_are_their_formulas(kind: str, adversarial: f
                 w * math.log1p(math.exp(s + 0.3)) for w, s in zip(weights, negative, strict=True)
             )
             total += math.log1p(math.exp(-answer - 0.3)) + wrong
-    assert sampled_loss(
-        scores[:, :, :1], scores[:, :, 1:], torch.tensor(left_out), None, settings
-    ).item() == pytest.approx(total / 6)
+    scored = SampledScores(scores[:, :, :1], scores[:, :, 1:], torch.tensor(left_out))
+    assert SAMPLED_LOSSES[kind](scored, settings).item() == pytest.approx(total / 6)
 
 
 def test_hard_negatives_are_the_high_scores_each_once() -> None:
     ids = torch.tensor([[[4, 7, 4, 1, 2]]])
     scores = torch.tensor([[[60.0, 40.0, 60.0, 90.0, 0.0]]])
-    assert set(hardest(ids, scores, torch.tensor([3]), 2).flatten().tolist()) == {4, 7}
+    assert set(draw_hardest(ids, scores, torch.tensor([3]), 2).flatten().tolist()) == {4, 7}
     torch.manual_seed(0)
     equal = torch.cat(
         [
-            hardest(ids[:, :, 1:4], torch.zeros(1, 1, 3), torch.tensor([], dtype=torch.long), 1)
+            draw_hardest(
+                ids[:, :, 1:4], torch.zeros(1, 1, 3), torch.tensor([], dtype=torch.long), 1
+            )
             for _ in range(3000)
         ]
     )
@@ -263,12 +269,11 @@ def test_a_cache_finds_harder_negatives_than_chance() -> None:
     regime, rows = Sampled(blocks, known_of(blocks), N_ENTITIES, settings, CPU), np.arange(100)
     means = []
     for draw in range(10):
-        work = regime.prepare(Batch(0, rows, (1, draw)))
-        _, scores, left_out = regime._scores(work.args[0], model)
-        assert scores.shape == (100, 2, 5)
-        means.append(scores.mean().item())
+        scored = regime.prepare(Batch(0, rows, (1, draw))).scores(model)
+        assert scored.negative.shape == (100, 2, 5)
+        means.append(scored.negative.mean().item())
         if draw:
-            assert len(left_out) < 20  # known answers do not stay
+            assert len(scored.left_out) < 20  # known answers do not stay
     assert means[-1] > means[0] + 0.2
 
 
@@ -287,13 +292,11 @@ def test_a_step_changes_the_rows_that_were_drawn_alone(form: str, optimizer: str
     )
     regime = Sampled(blocks, known_of(blocks), N_ENTITIES, settings, CPU)
     trainer, batch = Trainer(model, regime, None, settings), Batch(0, np.array([3, 17]))
-    work = regime.prepare(batch)
-    prepared = work.args[0]
-    drawn = set(prepared.facts.entities.flatten().tolist()) | set(
-        prepared.negatives.ids.flatten().tolist()
-    )
+    prepared = regime.prepare(batch)
+    drawn = set(prepared.facts.entities.flatten().tolist())
+    drawn |= set(prepared.negatives.ids.flatten().tolist())
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    trainer.step(work)
+    trainer.step(prepared)
     tables = [name for name in before if "entity" in name.split(".") and before[name].dim() == 2]
     changed = set()
     for name in tables:

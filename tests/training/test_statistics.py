@@ -12,8 +12,8 @@ from getd.models.base import ScoringModel
 from getd.models.multilinear import MultilinearModel
 from getd.models.norms import batch_norms
 from getd.runs.config import Config
+from getd.training.norm_statistics import SAMPLE, take_statistics
 from getd.training.start import trainer_of
-from getd.training.statistics import SAMPLE, take_statistics
 
 
 @pytest.fixture(scope="module")

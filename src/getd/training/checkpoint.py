@@ -23,7 +23,7 @@ from getd.io.atomic import atomic_path
 from getd.runs.records import Record, Seconds, check_record, parse_json
 from getd.runs.stored import check_tensors
 from getd.training.moving_average import Weights
-from getd.training.settings import TrainSettings
+from getd.runs.config import TrainSettings
 
 PARTS = ("model", "best", "average", "optimizer", "regime", "random")
 HINT = "; --overwrite trains it from the first epoch"
@@ -51,8 +51,18 @@ class Progress(Record):
     @classmethod
     def start(cls) -> Progress:
         """The progress of a training that has not begun."""
-        epoch = {"epoch": 1, "batches_done": 0, "loss_sum": 0.0, "n_facts": 0, "seconds": 0.0}
-        return cls(**epoch, best_mrr=-1.0, best_epoch=0, worse=0, finished=False, steps=0)
+        return cls(
+            epoch=1,
+            batches_done=0,
+            loss_sum=0.0,
+            n_facts=0,
+            seconds=0.0,
+            best_mrr=-1.0,
+            best_epoch=0,
+            worse=0,
+            finished=False,
+            steps=0,
+        )
 
     def begin_next_epoch(self) -> None:
         """Count the epoch as done, and start the counts of the next."""
@@ -76,7 +86,10 @@ def save_checkpoint(
     for part, weights in parts.items():
         for name, tensor in weights.items():
             tensors[f"{part}/{name}"] = tensor.contiguous()
-    metadata = {"progress": progress.model_dump_json(), "settings": settings.model_dump_json()}
+    metadata = {
+        "progress": json.dumps(progress.model_dump()),
+        "settings": json.dumps(settings.model_dump(mode="json")),
+    }
     with atomic_path(path) as temporary:
         save_file(tensors, temporary, metadata)
 

@@ -1,9 +1,9 @@
-"""What a person should hear of a training that did not go well."""
+"""Notices about a training that did not go well."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from getd.evaluation.evaluate import baseline_models, validation_mrr
 from getd.evaluation.protocol import known_for_choosing
@@ -11,19 +11,27 @@ from getd.facts.knowledge_base import KnowledgeBase
 from getd.models.base import ScoringModel
 
 SAMPLE = 500  # validation facts that the model and the baselines are compared on
-NOTABLE = 0.02  # an MRR below it has nothing to lose
+MIN_MRR = 0.02  # a fall from less is not worth a notice
+
+
+class Validation(NamedTuple):
+    """A validation during training."""
+
+    epoch: int
+    mrr: float
 
 
 def training_notices(
     model: ScoringModel, kb: KnowledgeBase, history: Sequence[Mapping[str, Any]]
 ) -> Iterator[str]:
-    """That validation fell, or that counting does better; each with what to try."""
-    fall = largest_fall([line for line in history if line.get("valid_mrr") is not None])
+    """Say that validation fell, or that counting does better; each with what to try."""
+    lines = [line for line in history if line.get("valid_mrr") is not None]
+    fall = largest_fall([Validation(line["epoch"], line["valid_mrr"]) for line in lines])
     if fall is not None:
         before, after = fall
         yield (
-            f"validation MRR fell from {before['valid_mrr']:.3f} (epoch {before['epoch']}) to "
-            f"{after['valid_mrr']:.3f} (epoch {after['epoch']}); the best weights were kept; "
+            f"validation MRR fell from {before.mrr:.3f} (epoch {before.epoch}) to "
+            f"{after.mrr:.3f} (epoch {after.epoch}); the best weights were kept; "
             'try a smaller training.learning_rate, training.clip=1 or model.norm="rms"'
         )
 
@@ -31,23 +39,21 @@ def training_notices(
         yield from _below_baseline(model, kb)
 
 
-def largest_fall(
-    lines: Sequence[Mapping[str, Any]],
-) -> tuple[Mapping[str, Any], Mapping[str, Any]] | None:
-    """The best epoch and a later one, of those with less than half its MRR the worst; None where there is none.
+def largest_fall(validations: Sequence[Validation]) -> tuple[Validation, Validation] | None:
+    """The best validation so far and a later one with less than half its MRR: the worst such pair.
 
-    >>> lines = [{"epoch": 1, "valid_mrr": 0.5}, {"epoch": 2, "valid_mrr": 0.2}, {"epoch": 3, "valid_mrr": 0.6}]
-    >>> [line["epoch"] for line in largest_fall(lines)]
-    [1, 2]
+    >>> before, after = largest_fall([Validation(1, 0.5), Validation(2, 0.2), Validation(3, 0.6)])
+    >>> before.epoch, after.epoch
+    (1, 2)
     """
     falls = []
-    best: Mapping[str, Any] = {"valid_mrr": NOTABLE}
-    for line in lines:
-        if line["valid_mrr"] > best["valid_mrr"]:
-            best = line
-        elif "epoch" in best and line["valid_mrr"] < best["valid_mrr"] / 2:
-            falls.append((best, line))
-    return min(falls, key=lambda fall: fall[1]["valid_mrr"] / fall[0]["valid_mrr"], default=None)
+    best = None
+    for validation in validations:
+        if validation.mrr > (best.mrr if best else MIN_MRR):
+            best = validation
+        elif best and validation.mrr < best.mrr / 2:
+            falls.append((best, validation))
+    return min(falls, key=lambda fall: fall[1].mrr / fall[0].mrr, default=None)
 
 
 def _below_baseline(model: ScoringModel, kb: KnowledgeBase) -> Iterator[str]:
@@ -60,7 +66,8 @@ def _below_baseline(model: ScoringModel, kb: KnowledgeBase) -> Iterator[str]:
     better = max(baselines, key=lambda name: baselines[name])
     own = mrr(model)
     if own < baselines[better]:
+        counting = f"that of counting ({better}: {baselines[better]:.3f})"
         yield (
-            f"validation MRR {own:.3f} is below that of counting ({better}: {baselines[better]:.3f}); "
+            f"validation MRR {own:.3f} is below {counting}; "
             "try getd remember, more training.epochs or getd tune"
         )

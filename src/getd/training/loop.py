@@ -2,17 +2,17 @@
 
 One step of the optimiser, in the regime ``1vsall`` with a dot-product model::
 
-    Batch                   rows of facts of one arity                        regimes/base.py
-      │ regime.prepare      in a thread, one batch ahead                      regimes/one_vs_all.py
+    Batch                   rows of facts of one arity                     regimes/base.py
+      │ regime.prepare      in a thread, one batch ahead                   regimes/one_vs_all.py
       ▼
-    TrainStep               relation (b,), entities (b, n), and left_out:     facts/known_answers.py
+    TrainStep               relation (b,), entities (b, n), and left_out:  facts/known_answers.py
       │                     candidates that make other training facts true
-      │ model.queries       norms, then the core contracted with all but      models/, algebra/
+      │ model.queries       norms, then the core contracted with all but   models/, algebra/
       ▼                     one vector: queries (b, n, d)
-    LossSum                 queries · candidates, softmax, gradients,         losses/fused_softmax.py
+    LossSum                 queries · candidates, softmax, gradients,      losses/fused_softmax.py
       │ backward            tile by tile; autograd continues from the queries
       ▼
-    loss, p.grad            Trainer.step: clip, optimiser, moving average     loop.py
+    loss, p.grad            Trainer.step: clip, optimiser, moving average  loop.py
 
 An epoch is a step for each batch, then a validation, a record for the history, and a checkpoint.
 What differs between regimes is one file each in ``regimes/``; losses are in ``losses/``.
@@ -27,7 +27,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from getd.errors import NonFiniteScores, RunError
 from getd.models.base import ScoringModel
@@ -43,7 +42,7 @@ from getd.training.checkpoint import (
 from getd.training.moving_average import MovingAverage, Weights
 from getd.training.optimisers import Optimisers
 from getd.training.regimes.base import Batch, Regime, TrainStep, one_ahead, shuffled_batches
-from getd.training.settings import TrainSettings
+from getd.runs.config import TrainSettings
 
 
 class Trainer:
@@ -110,7 +109,7 @@ class Trainer:
     def _train_epoch(self, checkpoint: Path | None, callbacks: Callbacks) -> None:
         """Take a step on each batch of the epoch that is not done yet."""
         progress = self.progress
-        batches = self._batches(self.epoch_start)
+        batches = self._batches()
         remaining = batches[progress.batches_done :]
         self.model.train()
 
@@ -132,9 +131,9 @@ class Trainer:
                     self.save(checkpoint)
                 raise Interrupted
 
-    def _batches(self, epoch_start: Tensor) -> list[Batch]:
+    def _batches(self) -> list[Batch]:
         """The batches of the epoch under way: the same ones when it is resumed."""
-        self.generator.set_state(epoch_start)
+        self.generator.set_state(self.epoch_start)
         sizes, batch_size = self.regime.sizes, self.settings.batch_size
         return shuffled_batches(sizes, batch_size, self.generator, self.progress.epoch)
 
@@ -147,8 +146,10 @@ class Trainer:
         self.gather_gradients(self.settings.clip)
 
         # The moving average brings the rows that change up to the present before they do.
-        tables = [table for table in self.optimisers.tables if table.grad is not None]
-        touched = [(table, table.grad._indices()[0]) for table in tables]
+        touched = []
+        for table in self.optimisers.tables:
+            if table.grad is not None:
+                touched.append((table, table.grad._indices()[0]))
         if self.average:
             self.average.before_step(touched)
         for optimiser in self.optimisers.by_name.values():
@@ -244,12 +245,13 @@ class Trainer:
 
         self.progress = progress
         self.epoch_start = parts["random"]["batches"]
-        batches = self._batches(self.epoch_start)
+        batches = self._batches()
         n_facts = sum(len(batch.rows) for batch in batches[: progress.batches_done])
         if progress.batches_done > len(batches) or progress.n_facts != n_facts:
-            found = f"{progress.n_facts} facts in {progress.batches_done} batches"
-            expected = f"a place in {len(batches)} batches"
-            raise RunError(f"{path}: expected {expected}, found {found}{HINT}")
+            standing = f"{progress.n_facts} facts in {progress.batches_done} batches"
+            raise RunError(
+                f"{path}: expected a place in {len(batches)} batches, found {standing}{HINT}"
+            )
 
         self.model.load_state_dict(parts["model"])
         if self.average:

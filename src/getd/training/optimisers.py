@@ -101,7 +101,9 @@ class Optimisers:
         weights = [embedding.weight for embedding in embeddings]
         self.tables = [weight for weight in weights if isinstance(weight, nn.Parameter)]
         table_ids = {id(table) for table in self.tables}
-        self.whole = [parameter for parameter in model.parameters() if id(parameter) not in table_ids]
+        self.whole = [
+            parameter for parameter in model.parameters() if id(parameter) not in table_ids
+        ]
 
         learning_rate = settings.learning_rate
         self.by_name: dict[str, torch.optim.Optimizer] = {}

@@ -1,4 +1,4 @@
-"""The losses that a setting chooses, by its name: a loss is one class in a file and one line here."""
+"""The losses that settings choose by name: a loss is one class, and one line here."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import ClassVar, Protocol, TypeVar
 
 from torch import Tensor
 
-from getd.training.settings import TrainSettings
+from getd.runs.config import TrainSettings
 
 Pairs = tuple[Tensor, Tensor]  # rows, ascending, and columns
 Scored = TypeVar("Scored", contravariant=True)

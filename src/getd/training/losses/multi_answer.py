@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy, binary_cross_entropy_with_logits
 
 from getd.training.losses.base import LabelledScores, Loss
-from getd.training.settings import TrainSettings
+from getd.runs.config import TrainSettings
 
 
 class AnswerSoftmax(Loss[LabelledScores]):

@@ -20,7 +20,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import softplus
 
 from getd.training.losses.base import Loss, SampledScores
-from getd.training.settings import TrainSettings
+from getd.runs.config import TrainSettings
 
 
 class SampledSoftmax(Loss[SampledScores]):
@@ -80,7 +80,7 @@ class _SampledSoftmax(torch.autograd.Function):
     ) -> Tensor:
         buffer = negative.clone(memory_format=torch.contiguous_format)  # (b, n, m)
 
-        # The mean score that label smoothing pulls up: over all candidates that negatives stand for.
+        # Label smoothing raises the mean score of all candidates that negatives stand for.
         mean = None
         if smoothing:
             if log_weights is None:

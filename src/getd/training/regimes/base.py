@@ -15,7 +15,7 @@ from getd.facts.facts import Blocks
 from getd.facts.known_answers import KnownAnswers
 from getd.models.base import ScoringModel
 from getd.training.norm_statistics import take_statistics
-from getd.training.settings import TrainSettings
+from getd.runs.config import TrainSettings
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -89,7 +89,11 @@ def shuffled_batches(
             batches.append((block, order[start:end]))
 
     order_of_all = torch.randperm(len(batches), generator=generator).tolist()
-    return [Batch(*batches[index], (epoch, number)) for number, index in enumerate(order_of_all)]
+    shuffled = []
+    for number, index in enumerate(order_of_all):
+        block, rows = batches[index]
+        shuffled.append(Batch(block, rows, (epoch, number)))
+    return shuffled
 
 
 def one_ahead(function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:

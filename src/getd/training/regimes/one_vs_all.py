@@ -19,7 +19,7 @@ from getd.training.losses.fused_softmax import LossSum
 from getd.training.losses.regularisers import n3
 from getd.training.losses.softmax import softmax_loss
 from getd.training.regimes.base import Batch, Regime
-from getd.training.settings import TrainSettings
+from getd.runs.config import TrainSettings
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from getd.training.regimes.negatives import (
     shared_left_out,
 )
 from getd.training.regimes.one_vs_all import FactBatch, FactRegime
-from getd.training.settings import TrainSettings
+from getd.runs.config import TrainSettings
 
 
 class Sampled(FactRegime):
@@ -52,7 +52,8 @@ class Sampled(FactRegime):
     def prepare(self, batch: Batch) -> SampledStep:
         facts = self.gather(batch)
         rng = np.random.default_rng((self.settings.seed, *batch.seed))
-        negatives = self._draw(*facts.entities.shape, rng)
+        b, n = facts.entities.shape
+        negatives = self._draw(b, n, rng)
         find = shared_left_out if negatives.ids.dim() == 2 else own_left_out
         left_out = find(negatives.ids, facts.left_out, facts.entities, self.n_entities)
 
