@@ -13,7 +13,7 @@ import torch
 
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.models.base import ScoringModel
-from getd.runs.config import Config, TrainSettings
+from getd.runs.config import Config
 from getd.runs.sizes import sizes
 from getd.training.callbacks import Callbacks, Epoch
 from getd.training.checkpoint import copy_weights

@@ -9,11 +9,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from getd.runs.config import TrainSettings
 from getd.training.losses import KVSALL_LOSSES
 from getd.training.losses import fused_softmax as loss_module
 from getd.training.losses.base import LabelledScores
 from getd.training.losses.fused_softmax import Gradients, TileShape, softmax_gradients
-from getd.runs.config import TrainSettings
 
 
 class _Loss(torch.autograd.Function):

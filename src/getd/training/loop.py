@@ -30,6 +30,7 @@ import torch
 
 from getd.errors import NonFiniteScores, RunError
 from getd.models.base import ScoringModel
+from getd.runs.config import TrainSettings
 from getd.training.callbacks import Callbacks, Epoch, Interrupted
 from getd.training.checkpoint import (
     HINT,
@@ -42,7 +43,6 @@ from getd.training.checkpoint import (
 from getd.training.moving_average import MovingAverage, Weights
 from getd.training.optimisers import Optimisers
 from getd.training.regimes.base import Batch, Regime, TrainStep, one_ahead, shuffled_batches
-from getd.runs.config import TrainSettings
 
 
 class Trainer:

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy, binary_cross_entropy_with_logits
 
-from getd.training.losses.base import LabelledScores, Loss
 from getd.runs.config import TrainSettings
+from getd.training.losses.base import LabelledScores, Loss
 
 
 class AnswerSoftmax(Loss[LabelledScores]):

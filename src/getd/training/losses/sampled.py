@@ -19,8 +19,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import softplus
 
-from getd.training.losses.base import Loss, SampledScores
 from getd.runs.config import TrainSettings
+from getd.training.losses.base import Loss, SampledScores
 
 
 class SampledSoftmax(Loss[SampledScores]):

@@ -14,8 +14,8 @@ from torch import Tensor
 from getd.facts.facts import Blocks
 from getd.facts.known_answers import KnownAnswers
 from getd.models.base import ScoringModel
-from getd.training.norm_statistics import take_statistics
 from getd.runs.config import TrainSettings
+from getd.training.norm_statistics import take_statistics
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -10,12 +10,12 @@ from torch import Tensor
 
 from getd.facts.facts import Facts
 from getd.models.base import DotProductModel, ScoringModel
+from getd.runs.config import TrainSettings
 from getd.training.losses import KVSALL_LOSSES
 from getd.training.losses.base import LabelledScores, Pairs
 from getd.training.losses.fused_softmax import LossSum
 from getd.training.losses.regularisers import n3
 from getd.training.regimes.base import Batch, Regime
-from getd.runs.config import TrainSettings
 
 
 class KvsAll(Regime):

@@ -14,12 +14,12 @@ from torch import Tensor
 
 from getd.facts.known_answers import OtherAnswers
 from getd.models.base import DotProductModel, ScoringModel
+from getd.runs.config import TrainSettings
 from getd.training.losses.base import Pairs
 from getd.training.losses.fused_softmax import LossSum
 from getd.training.losses.regularisers import n3
 from getd.training.losses.softmax import softmax_loss
 from getd.training.regimes.base import Batch, Regime
-from getd.runs.config import TrainSettings
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from getd.facts.facts import Facts
 from getd.models.base import ScoringModel
+from getd.runs.config import TrainSettings
 from getd.training.losses import SAMPLED_LOSSES
 from getd.training.losses.base import SampledScores
 from getd.training.regimes.base import Batch
@@ -25,7 +26,6 @@ from getd.training.regimes.negatives import (
     shared_left_out,
 )
 from getd.training.regimes.one_vs_all import FactBatch, FactRegime
-from getd.runs.config import TrainSettings
 
 
 class Sampled(FactRegime):
