@@ -21,7 +21,9 @@ from getd.evaluation.protocol import Choice, filter_splits, known_for_choosing, 
 from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.memory.fit import fit_weights
-from getd.memory.memory import Memory, MemoryWeights, SourceWeights, WithMemory
+from getd.memory.memory import Memory
+from getd.memory.weights import MemoryWeights, SourceWeights
+from getd.memory.with_memory import WithMemory
 from getd.models.base import ModelSizes, ScoringModel
 from getd.models.ensemble import Ensemble
 from getd.models.registry import make_model, model_settings
@@ -197,9 +199,9 @@ def test_a_run_of_before_says_that_test_was_in_the_filter(
     assert environment["validation_filter"] == ["train", "valid"]
     before = {key: value for key, value in environment.items() if key != "validation_filter"}
     run.folder.write_json("environment.json", before)
-    assert run.epoch_choice() == Choice("valid", ("train", "valid", "test"))
+    assert run.opened.epoch_choice() == Choice("valid", ("train", "valid", "test"))
     (run.path / "environment.json").unlink()
-    assert run.epoch_choice() == Choice("valid", ("train", "valid", "test"))
+    assert run.opened.epoch_choice() == Choice("valid", ("train", "valid", "test"))
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ from getd.experiments.rows import Point, all_rows, find_row
 from getd.facts.facts import join
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.memory.fit import fit_weights
-from getd.memory.memory import Memory, WithMemory
+from getd.memory.memory import Memory
+from getd.memory.with_memory import WithMemory
 from getd.models.base import ScoringModel
 from getd.models.ensemble import Ensemble
 from getd.run import Run

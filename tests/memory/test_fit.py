@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.memory.fit import PRIOR, SCALES, _fits, _Questions, _questions, fit_weights
-from getd.memory.memory import Memory, MemoryWeights
+from getd.memory.fit import PRIOR, SCALES, Questions, fit_weights, fits
+from getd.memory.memory import Memory
+from getd.memory.weights import MemoryWeights
 from getd.models.base import ModelSizes, ScoringModel
 
 Fact = tuple[str, ...]
@@ -74,21 +75,20 @@ def test_known_answers_are_no_rivals_while_weights_are_fitted() -> None:
 
 
 @pytest.fixture(scope="module")
-def questions() -> _Questions:
+def questions() -> Questions:
     train, valid = world(12)
     kb = KnowledgeBase.from_facts(
         {"train": train, "valid": [*valid[:9], *(("r", f"a{i}", "b0", "x0") for i in (4, 7, 10))]}
     )
     memory = Memory.from_facts(kb.split("train"), kb.n_entities)
     model = Constant(kb)
-    with model.scoring():
-        return _questions(model, memory, kb.split("valid")[3], 2, kb.known("train", "valid"))
+    return Questions.score(model, memory, kb.split("valid")[3], 2, kb.known("train", "valid"))
 
 
 def test_the_likeliest_weights_are_where_likelihood_and_prior_are_in_balance(
-    questions: _Questions,
+    questions: Questions,
 ) -> None:
-    _, (theta, scale), _ = _fits(questions)
+    _, (theta, scale), _ = fits(questions)
     free = theta.clone().requires_grad_()
     (questions.loss(free, SCALES.index(scale)) + PRIOR * free.square().sum()).backward()
     assert free.grad is not None
@@ -96,8 +96,8 @@ def test_the_likeliest_weights_are_where_likelihood_and_prior_are_in_balance(
     assert free.grad.abs().max() < 0.02
 
 
-def test_the_weights_that_rank_best_are_kept_near_the_likeliest(questions: _Questions) -> None:
-    _, (likely, scale), (ranked, same) = _fits(questions)
+def test_the_weights_that_rank_best_are_kept_near_the_likeliest(questions: Questions) -> None:
+    _, (likely, scale), (ranked, same) = fits(questions)
     free = ranked.clone().requires_grad_()
     loss = (
         -questions.soft_reciprocal_ranks(free, scale).sum() + PRIOR * (free - likely).square().sum()
@@ -113,12 +113,11 @@ def test_weights_are_those_of_the_features_as_they_are() -> None:
     train, valid = world()
     kb = KnowledgeBase.from_facts({"train": train, "valid": valid})
     model, memory = Constant(kb), Memory.from_facts(kb.split("train"), kb.n_entities)
-    with model.scoring():
-        asked = _questions(model, memory, kb.split("valid")[3], 2, kb.known("train", "valid"))
+    asked = Questions.score(model, memory, kb.split("valid")[3], 2, kb.known("train", "valid"))
     deviation = asked.features.std(dim=0, correction=0)
     deviation[deviation == 0] = 1.0
-    fits = _fits(replace(asked, features=asked.features / deviation))
+    fitted = fits(replace(asked, features=asked.features / deviation))
     sources = memory.sources(3, 2)
     found = fit_weights(model, memory, kb)["3-2"]
-    wanted = [theta / deviation for theta, scale in fits[1:] if scale == found.scale]
+    wanted = [theta / deviation for theta, scale in fitted[1:] if scale == found.scale]
     assert any(torch.allclose(found.as_tensor(sources), theta, rtol=1e-6) for theta in wanted)

@@ -19,7 +19,9 @@ from getd.evaluation.evaluate import evaluate
 from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.memory.fit import fit_weights
-from getd.memory.memory import FLOOR, LEAST, Memory, MemoryWeights, SourceWeights, WithMemory
+from getd.memory.memory import EPSILON, MIN_SHARE, Memory
+from getd.memory.weights import MemoryWeights, SourceWeights
+from getd.memory.with_memory import WithMemory
 from getd.models.base import ModelSizes
 from getd.models.registry import make_model, model_settings
 
@@ -87,8 +89,8 @@ def expected(
 
 def counted(found: list[int], candidate: int, weights: SourceWeights) -> float:
     share = found.count(candidate) / len(found) if found else 0.0
-    share = share if share >= LEAST else 0.0
-    return weights.share * share + weights.log_share * log((share + FLOOR) / FLOOR)
+    share = share if share >= MIN_SHARE else 0.0
+    return weights.share * share + weights.log_share * log((share + EPSILON) / EPSILON)
 
 
 @pytest.mark.parametrize("arity", [2, 3, 4, 5])

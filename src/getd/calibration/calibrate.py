@@ -44,7 +44,7 @@ MIN_FACTS_ALONE = 50  # of an arity; with fewer its confidence is fitted with al
 
 
 class Calibration(Settings):
-    """What turns scores into probabilities and evidence into confidence; keys are arities as text."""
+    """What turns scores into probabilities and evidence into confidence; keys are arities."""
 
     temperature: Temperatures = Field(default_factory=dict)
     confidence: dict[str, Confidence] = Field(default_factory=dict)
@@ -115,7 +115,7 @@ def calibration_facts(
 def reliability(
     model: ScoringModel, blocks: Blocks, known: KnownAnswers, calibrations: Sequence[Calibration]
 ) -> list[Reliability]:
-    """Measure how reliable the first answers to all questions of facts are, with each calibration."""
+    """Measure how reliable the first answers to questions of facts are, with each calibration."""
     temperatures = {}
     for arity in blocks:
         of_arity = [calibration.temperature_of(arity) for calibration in calibrations]

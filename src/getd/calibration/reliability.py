@@ -29,7 +29,7 @@ class Reliability(Settings):
 def reliability_under(
     model: ScoringModel, blocks: Blocks, known: KnownAnswers, temperatures: Mapping[int, Floats]
 ) -> list[Reliability]:
-    """Measure the first answers to all questions of facts, under each temperature of their arity."""
+    """Measure the first answers to all questions of facts, with each temperature of their arity."""
     answered = [
         _first_answers(model, facts, known, temperatures[arity]) for arity, facts in blocks.items()
     ]
@@ -64,7 +64,7 @@ def reliability_of(probability: Floats, right: Floats | Bools, bins: int = BINS)
 def _first_answers(
     model: ScoringModel, facts: Facts, known: KnownAnswers, temperatures: Floats
 ) -> tuple[Floats, Floats]:
-    """Return each first answer's probability per temperature ``(t, q)``, and whether it is right."""
+    """Return the probability of each first answer, ``(t, q)``, and whether it is right."""
     probabilities = []
     right = []
     for position in range(facts.arity):

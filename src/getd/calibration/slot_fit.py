@@ -28,7 +28,7 @@ class SlotFit:
         self._first_slot = np.cumsum([0, *(signature.arity for signature in kb.signatures)])
         self._n_slots = int(self._first_slot[-1])
 
-        # A fill is an entity and a slot, as one number. Counts end with a 0 for index -1: no such fill.
+        # A fill is an entity and a slot, as one number. Index -1, no such fill, has the count 0.
         fills = [np.zeros(0, dtype=np.int64)]
         for blocks in kb.splits.values() if splits is None else splits:
             fills += [self._fills(facts).reshape(-1) for facts in blocks.values()]
@@ -95,9 +95,10 @@ def _parts(sizes: Ids) -> Iterator[slice]:
 
 
 def _count_pairs(entity: Ids, slot: Ids, n_slots: int) -> tuple[Ids, Ids]:
-    """Count the entities that fill both of two slots: sorted pairs of slots, and counts that end with a 0.
+    """Count the entities that fill both of two slots.
 
-    ``entity``, ascending, and ``slot`` are those of all distinct fills.
+    ``entity``, ascending, and ``slot`` are those of all distinct fills. Returns sorted pairs of
+    slots, and their counts, which end with a 0 for index -1.
     """
     starts = np.flatnonzero(np.diff(entity, prepend=-1))
     sizes = np.diff([*starts, len(entity)])

@@ -16,7 +16,7 @@ MIN_QUESTIONS = 150  # of an arity; with fewer it has the temperature of all ari
 
 
 def fit_temperatures(model: ScoringModel, blocks: Blocks, known: KnownAnswers) -> dict[int, float]:
-    """Fit a temperature for each arity; arities of few questions have the best one for all facts."""
+    """Fit a temperature for each arity; arities of few questions share one fitted on all facts."""
     few = [arity for arity, facts in blocks.items() if facts.entities.size < MIN_QUESTIONS]
     enough = sum(facts.entities.size for facts in blocks.values()) >= MIN_QUESTIONS
     shared = fit_temperature(model, blocks, known) if few and enough else 1.0
@@ -29,7 +29,7 @@ def fit_temperatures(model: ScoringModel, blocks: Blocks, known: KnownAnswers) -
 
 
 def fit_temperature(model: ScoringModel, blocks: Blocks, known: KnownAnswers) -> float:
-    """Fit the temperature with the smallest calibration error, on a coarse grid and then a fine one."""
+    """Find the temperature of the least calibration error, on a coarse grid, then on a fine one."""
     low = MIN_TEMPERATURE
     high = MAX_TEMPERATURE
     for _ in range(2):

@@ -51,7 +51,7 @@ def filtered_scores(
     Parameters
     ----------
     temperature
-        Divide the scores by it. A dot product model then makes the queries of all positions at once.
+        Divide the scores by it. A dot product model makes the queries of all positions at once.
     budget
         How many scores a batch may have.
     """
@@ -86,7 +86,7 @@ def _scorer(
 
 
 def leave_out_known(scores: Tensor, facts: Facts, position: int, known: KnownAnswers) -> None:
-    """Set the scores of known answers to minus infinity, except those of the facts' own entities."""
+    """Set the scores of known answers to minus infinity, but not those of the facts' own."""
     answers = known.lookup(facts.relation, facts.entities, position)
     rows, others = answers.others(facts.entities[:, position])
     device = scores.device

@@ -26,7 +26,9 @@ from getd.experiments.tables import measure_table
 from getd.facts.facts import join
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.memory.fit import fit_weights
-from getd.memory.memory import Memory, MemoryWeights, WithMemory
+from getd.memory.memory import Memory
+from getd.memory.weights import MemoryWeights
+from getd.memory.with_memory import WithMemory
 from getd.models.base import ScoringModel
 from getd.models.ensemble import Ensemble
 from getd.runs.config import Config

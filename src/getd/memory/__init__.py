@@ -1,1 +1,1 @@
-"""A memory of the training facts that adds to a model's scores, with weights fitted on validation."""
+"""A memory of the training facts that adds to scores, with weights fitted on validation."""

@@ -1,227 +1,147 @@
-r"""What stood beside the given entities in the training facts, added to the scores of a model that is trained.
+r"""Memory: co-occurrence with the given entities in training, added to the scores of a model.
 
 .. math::
     f(c) = T \phi(c) + \sum_s w_s P_s(c) + v_s \log\frac{P_s(c) + \varepsilon}{\varepsilon}
 
-A source :math:`s` is one given entity at its position or two, and :math:`P_s(c)` the share of ``c`` at the open
-position among the facts of the relation that have them there; or ``beside``: the share of ``c`` among all entities
-that stand in a fact with a given entity, whatever the relation and the positions, summed over the given entities; or
-``beside two``: the same with two given entities. Shares below a hundredth count as 0, so the sums are sparse: an
-entity that stands in many facts says little about any. The weights are fitted on validation.
+A source :math:`s` is one of these:
+
+- one or two given entities at their positions: :math:`P_s(c)` is the share of ``c`` at the open
+  position, among the facts of the relation that have these entities there;
+- ``beside``: the share of ``c`` among all entities in the facts of a given entity, in any relation
+  and at any position, summed over the given entities;
+- ``beside two``: the same with two given entities.
+
+Shares below a hundredth count as 0, so the sums are sparse: an entity of many facts says little
+about any. The weights are fitted on validation (:mod:`~getd.memory.fit`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from pydantic import Field, FiniteFloat
 from torch import Tensor, nn
 
 from getd.arrays import Ids
-from getd.config import Settings
 from getd.facts.facts import Facts
-from getd.models.base import ScoringModel
-from getd.models.frequency import Counts, spread
+from getd.models.frequency import Counts
 
-FLOOR = 1e-3  # ε
-LEAST = 0.01  # a smaller share counts nothing: so a key has a hundred candidates at most
-BESIDE = ("beside", "beside two")
-
-
-class SourceWeights(Settings):
-    """How much a source counts."""
-
-    share: FiniteFloat = 0.0
-    log_share: FiniteFloat = 0.0
+EPSILON = 1e-3  # ε
+MIN_SHARE = 0.01  # a smaller share counts as 0, so a key has a hundred candidates at most
+CO_OCCURRENCE = ("beside", "beside two")  # the sources that know no relation and no position
 
 
-class MemoryWeights(Settings):
-    """How much the model and the sources of the memory count at a position."""
+class Features(NamedTuple):
+    """What a memory knows about the candidates of questions; all others have no features."""
 
-    scale: FiniteFloat = 1.0  # of the model
-    sources: dict[str, SourceWeights] = Field(
-        default_factory=dict
-    )  # those that are not named count nothing
-
-    def as_tensor(self, sources: list[str]) -> Tensor:
-        """In the order of :meth:`Memory.features`."""
-        chosen = [self.sources.get(source, SourceWeights()) for source in sources]
-        return torch.tensor(
-            [[each.share, each.log_share] for each in chosen], dtype=torch.float64
-        ).flatten()
+    rows: Tensor  # (t,): the questions, ascending
+    candidates: Tensor  # (t,): ascending within a question
+    values: Tensor  # (t, 2 s): the share and its logarithm, of each source in turn
 
 
 class Memory(nn.Module):
-    """How often candidates stood beside one or two given entities; made by :meth:`from_facts`."""
+    """Counts of candidates next to one or two given entities; made by :meth:`from_facts`."""
 
     def __init__(self, n_entities: int) -> None:
         super().__init__()
         self.n_entities = n_entities
-        self.counts = nn.ModuleDict()  # "arity-position-source", and those of BESIDE
+        self.counts = nn.ModuleDict()  # "arity-position-source", and those of CO_OCCURRENCE
 
     @classmethod
     def from_facts(cls, blocks: Mapping[int, Facts], n_entities: int) -> Memory:
         """Count the facts."""
         memory = cls(n_entities)
         for arity, facts in blocks.items():
+            relation, entities = facts.to_tensors()
             for position in range(arity if len(facts) else 0):
-                relation, entities = torch.tensor(facts.relation), torch.tensor(facts.entities)
                 for given in _given(arity, position):
-                    keys = memory._keys(relation, entities, given).numpy()
-                    counted = Counts(
-                        keys, facts.entities[:, position], n_entities, share=True, least=LEAST
-                    )
-                    memory.counts[f"{arity}-{position}-{_name(given)}"] = counted
-        for source, number in zip(BESIDE, (1, 2), strict=True):
-            keys, values = _together(blocks, n_entities, number)
+                    keys = memory._keys(relation, entities[:, given]).numpy()
+                    name = f"{arity}-{position}-{_name(given)}"
+                    memory._count(name, keys, facts.entities[:, position])
+
+        for number, name in enumerate(CO_OCCURRENCE, start=1):
+            keys, values = _co_occurrences(blocks, n_entities, number)
             if len(keys):
-                memory.counts[source] = Counts(keys, values, n_entities, share=True, least=LEAST)
+                memory._count(name, keys, values)
         return memory
 
+    def _count(self, name: str, keys: Ids, values: Ids) -> None:
+        self.counts[name] = Counts(keys, values, self.n_entities, share=True, least=MIN_SHARE)
+
     def sources(self, arity: int, position: int) -> list[str]:
-        """What there is for questions with that position open."""
-        return [*map(_name, _given(arity, position)), *BESIDE[: min(arity - 1, 2)]]
+        """Name the sources for questions with this position open."""
+        names = [_name(given) for given in _given(arity, position)]
+        return [*names, *CO_OCCURRENCE[: min(arity - 1, 2)]]
 
-    def features(
-        self, relation: Tensor, entities: Tensor, position: int
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """What is remembered of the candidates of questions: rows, candidates, and numbers for each, ``(t, 2 s)``.
-
-        They are P and its logarithm of each source in turn; a candidate that has none of them is left out. Rows
-        ascend, and so do the candidates of each.
-        """
-        arity = entities.shape[1]
-        sources = self.sources(arity, position)
-        places, columns, values = (
-            [relation.new_zeros(0)],
-            [relation.new_zeros(0)],
-            [relation.new_zeros(0).double()],
-        )
-        for name, source, keys in self._asked(relation, entities, position):
+    def features(self, relation: Tensor, entities: Tensor, position: int) -> Features:
+        """Look up the candidates that any source knows, for questions with this position open."""
+        sources = self.sources(entities.shape[1], position)
+        cells = [relation.new_zeros(0)]  # a question and a candidate, as one number
+        columns = [relation.new_zeros(0)]
+        shares = [relation.new_zeros(0).double()]
+        for name, source, keys in self._lookups(relation, entities, position):
             if name in self.counts:
-                counted = self.counts[name]
-                assert isinstance(counted, Counts)
-                rows, candidates, share = counted.find(keys)
-                places.append(rows * self.n_entities + candidates)
+                counts = self.counts[name]
+                assert isinstance(counts, Counts)
+                rows, candidates, share = counts.find(keys)
+                cells.append(rows * self.n_entities + candidates)
                 columns.append(torch.full_like(rows, sources.index(source)))
-                values.append(share)
-        place, column, share = torch.cat(places), torch.cat(columns), torch.cat(values)
-        distinct, number = torch.unique(place, return_inverse=True)
-        sums = torch.zeros(
-            len(distinct) * len(sources), 2, dtype=torch.float64, device=relation.device
-        )
-        both = torch.stack([share, torch.log((share + FLOOR) / FLOOR)], dim=1)
-        sums.index_add_(0, number * len(sources) + column, both)
-        return (
-            distinct // self.n_entities,
-            distinct % self.n_entities,
-            sums.view(len(distinct), 2 * len(sources)),
-        )
+                shares.append(share)
 
-    def _asked(
+        # Several lookups may know a candidate by the same source: their features are added.
+        distinct, index = torch.unique(torch.cat(cells), return_inverse=True)
+        share = torch.cat(shares)
+        pairs = torch.stack([share, torch.log((share + EPSILON) / EPSILON)], dim=1)
+        sums = pairs.new_zeros(len(distinct) * len(sources), 2)
+        sums.index_add_(0, index * len(sources) + torch.cat(columns), pairs)
+
+        rows = distinct // self.n_entities
+        candidates = distinct % self.n_entities
+        return Features(rows, candidates, sums.view(len(distinct), 2 * len(sources)))
+
+    def _lookups(
         self, relation: Tensor, entities: Tensor, position: int
     ) -> Iterator[tuple[str, str, Tensor]]:
-        """The counts to ask, the source they are of, and the keys to ask for."""
+        """Yield the name of some counts, the source they belong to, and the keys to look up."""
         arity = entities.shape[1]
         for given in _given(arity, position):
-            yield (
-                f"{arity}-{position}-{_name(given)}",
-                _name(given),
-                self._keys(relation, entities, given),
-            )
-            source = BESIDE[len(given) - 1]
-            ordered = entities[:, given].sort(dim=1).values
-            yield (
-                source,
-                source,
-                self._keys(torch.zeros_like(relation), ordered, tuple(range(len(given)))),
-            )
+            name = _name(given)
+            keys = self._keys(relation, entities[:, given])
+            yield f"{arity}-{position}-{name}", name, keys
 
-    def _keys(self, relation: Tensor, entities: Tensor, given: tuple[int, ...]) -> Tensor:
+            source = CO_OCCURRENCE[len(given) - 1]
+            ordered = entities[:, given].sort(dim=1).values
+            yield source, source, self._keys(torch.zeros_like(relation), ordered)
+
+    def _keys(self, relation: Tensor, given: Tensor) -> Tensor:
+        """Combine a relation and the given entities of each question into one number."""
         keys = relation
-        for column in given:
-            keys = keys * self.n_entities + entities[:, column]
+        for column in given.unbind(1):
+            keys = keys * self.n_entities + column
         return keys
 
 
-class WithMemory(ScoringModel):
-    """A trained model with a memory beside it; weights are by arity and position, ``"4-0"``."""
-
-    def __init__(
-        self, model: ScoringModel, memory: Memory, weights: Mapping[str, MemoryWeights]
-    ) -> None:
-        super().__init__(model.sizes)
-        self.model, self.memory, self.weights = model, memory, dict(weights)
-
-    @property
-    def bare(self) -> ScoringModel:
-        return self.model
-
-    @property
-    def memory_weights(self) -> int:
-        """How many numbers were fitted: at each position where the memory counts, a scale and two for each source."""
-        return sum(
-            1 + 2 * len(weights.sources) for weights in self.weights.values() if weights.sources
-        )
-
-    def score_candidates(
-        self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None
-    ) -> Tensor:
-        scores = self.model.score_candidates(relation, entities, position, candidates)
-        arity = entities.shape[1]
-        weights = self.weights.get(f"{arity}-{position}", MemoryWeights())
-        scores = scores * weights.scale
-        if not weights.sources:
-            return scores
-        rows, found, features = self.memory.features(relation, entities, position)
-        added = (
-            features @ weights.as_tensor(self.memory.sources(arity, position)).to(features)
-        ).to(scores)
-        if candidates is None:
-            return scores.index_put((rows, found), added, accumulate=True)
-        if candidates.dim() == 1:
-            ordered, order = candidates.sort()
-            first, last = (
-                torch.searchsorted(ordered, found),
-                torch.searchsorted(ordered, found, right=True),
-            )
-            columns, of_found = spread(
-                first, last - first
-            )  # a candidate may be asked for twice, or not at all
-            return scores.index_put(
-                (rows[of_found], order[columns]), added[of_found], accumulate=True
-            )
-        asked = (
-            torch.arange(len(relation), device=relation.device)[:, None] * self.n_entities
-            + candidates
-        )
-        known = rows * self.n_entities + found
-        place = torch.searchsorted(known, asked).clamp(max=max(len(known) - 1, 0))
-        if not len(known):
-            return scores
-        return scores + torch.where(known[place] == asked, added[place], 0)
-
-    def score_relations(self, entities: Tensor) -> Tensor:
-        return self.model.score_relations(entities)
-
-
 def _given(arity: int, position: int) -> list[tuple[int, ...]]:
-    """One and two of the given positions."""
+    """Return every choice of one or two of the given positions."""
     others = [j for j in range(arity) if j != position]
     return [*combinations(others, 1), *combinations(others, 2)]
 
 
 def _name(given: tuple[int, ...]) -> str:
-    """The given positions: ``"0"``, ``"0+2"``."""
+    """Name given positions: ``"0"``, ``"0+2"``."""
     return "+".join(map(str, given))
 
 
-def _together(blocks: Mapping[int, Facts], n_entities: int, number: int) -> tuple[Ids, Ids]:
-    """So many entities of a fact, in the order of their ids, as a key, and each of the others; over all facts."""
-    keys, values = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+def _co_occurrences(blocks: Mapping[int, Facts], n_entities: int, number: int) -> tuple[Ids, Ids]:
+    """Return ``number`` entities of a fact as a key, with each of its other entities; of all facts.
+
+    The entities of a key are in the order of their ids.
+    """
+    keys = [np.zeros(0, dtype=np.int64)]
+    values = [np.zeros(0, dtype=np.int64)]
     for arity, facts in blocks.items():
         for given in combinations(range(arity), number):
             key = np.zeros(len(facts), dtype=np.int64)

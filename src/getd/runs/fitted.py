@@ -6,7 +6,9 @@ from getd.calibration.calibrate import Calibration, CalibrationFile
 from getd.evaluation.evaluate import validation_mrr
 from getd.evaluation.protocol import filter_splits, known_for_choosing
 from getd.memory.fit import fit_weights
-from getd.memory.memory import Memory, WithMemory
+from getd.memory.memory import Memory
+from getd.memory.weights import MemoryFile
+from getd.memory.with_memory import WithMemory
 from getd.runs.fingerprint import weights_fingerprint
 from getd.runs.lock import owned
 from getd.runs.opened import OpenedRun
@@ -29,15 +31,15 @@ def remember(run: OpenedRun, sample: int | None = None) -> float:
         mrr = validation_mrr(model, kb.split("valid"), known_for_choosing(kb), sample=sample)
         calibration_file = CalibrationFile.fit(model, kb, sample, model_fingerprint(model))
 
-        memory_file = {
-            "weights": {name: values.model_dump() for name, values in weights.items()},
-            "valid_mrr": mrr,
-            "sample": sample,
-            "filter": filter_splits(kb, "valid"),
-            "fitted_to": weights_fingerprint(bare.state_dict()),
-        }
+        memory_file = MemoryFile(
+            weights=weights,
+            valid_mrr=mrr,
+            sample=sample,
+            filter=filter_splits(kb, "valid"),
+            fitted_to=weights_fingerprint(bare.state_dict()),
+        )
         run.folder.write_json_files(
-            {"memory.json": memory_file, "calibration.json": calibration_file.as_dict()}
+            {"memory.json": memory_file.as_dict(), "calibration.json": calibration_file.as_dict()}
         )
         run.model = model
         run.calibration = calibration_file.calibration

@@ -14,7 +14,8 @@ from getd.evaluation.evaluate import Evaluation, evaluate
 from getd.evaluation.protocol import Choice
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.split import SPLITS
-from getd.memory.memory import Memory, WithMemory
+from getd.memory.memory import Memory
+from getd.memory.with_memory import WithMemory
 from getd.models.base import ScoringModel
 from getd.runs.fingerprint import weights_fingerprint
 from getd.runs.folder import RunFolder

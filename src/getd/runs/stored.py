@@ -13,16 +13,15 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from getd.calibration.calibrate import Calibration, CalibrationFile
-from getd.config import build
-from getd.errors import ConfigError, GetdError, RunError
+from getd.errors import GetdError, RunError
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.memory.memory import MemoryWeights, WithMemory
+from getd.memory.weights import MemoryFile, MemoryWeights
+from getd.memory.with_memory import WithMemory
 from getd.models.base import ModelSizes, ScoringModel
 from getd.models.registry import make_model, model_settings
 from getd.models.settings import ModelSettings
 from getd.runs.fingerprint import text_fingerprint, weights_fingerprint
 from getd.runs.folder import RunFolder
-from getd.runs.records import FittedRecord, check_record
 from getd.runs.sizes import sizes
 
 MAKERS = (torch.randn, torch.empty, torch.zeros, torch.ones)  # what models are made of
@@ -60,13 +59,8 @@ def read_model(folder: RunFolder, kb: KnowledgeBase) -> ScoringModel:
 
 def read_memory(folder: RunFolder, fingerprint: str) -> dict[str, MemoryWeights] | None:
     """The weights of its memory; None where they were fitted to other weights than those of this fingerprint."""
-    path, value = folder.path / "memory.json", folder.read_json("memory.json")
-    if check_record(FittedRecord, value, path).fitted_to not in (None, fingerprint):
-        return None
-    try:
-        return {name: build(MemoryWeights, values) for name, values in value["weights"].items()}
-    except (ConfigError, KeyError, TypeError, ValueError, AttributeError):
-        raise RunError(f"{path}: expected the weights of a memory, found others") from None
+    stored = MemoryFile.parse(folder.read_json("memory.json"), folder.path / "memory.json")
+    return stored.weights if stored.fitted_to in (None, fingerprint) else None
 
 
 def read_calibration(folder: RunFolder, fingerprint: str) -> Calibration | None:

@@ -28,7 +28,7 @@ from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.known_answers import KnownAnswers
 from getd.facts.vocabulary import Vocabulary
 from getd.io.atomic import atomic_path
-from getd.memory.memory import WithMemory
+from getd.memory.with_memory import WithMemory
 from getd.models.base import ScoringModel
 from getd.models.registry import model_settings
 from getd.runs.fingerprint import weights_fingerprint

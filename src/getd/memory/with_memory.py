@@ -1,0 +1,71 @@
+"""A trained model with a memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from getd.memory.memory import Memory
+from getd.memory.weights import MemoryWeights
+from getd.models.base import ScoringModel
+from getd.models.frequency import spread
+
+
+class WithMemory(ScoringModel):
+    """A trained model and a memory that adds to its scores; weights by position, "4-0"."""
+
+    def __init__(
+        self, model: ScoringModel, memory: Memory, weights: Mapping[str, MemoryWeights]
+    ) -> None:
+        super().__init__(model.sizes)
+        self.model = model
+        self.memory = memory
+        self.weights = dict(weights)
+
+    @property
+    def bare(self) -> ScoringModel:
+        return self.model
+
+    @property
+    def memory_weights(self) -> int:
+        """How many numbers were fitted: where the memory counts, a scale and two per source."""
+        used = [weights for weights in self.weights.values() if weights.sources]
+        return sum(1 + 2 * len(weights.sources) for weights in used)
+
+    def score_candidates(
+        self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None
+    ) -> Tensor:
+        scores = self.model.score_candidates(relation, entities, position, candidates)
+        arity = entities.shape[1]
+        weights = self.weights.get(f"{arity}-{position}", MemoryWeights())
+        scores = scores * weights.scale
+        if not weights.sources:
+            return scores
+
+        rows, entity, features = self.memory.features(relation, entities, position)
+        theta = weights.as_tensor(self.memory.sources(arity, position))
+        added = (features @ theta.to(features)).to(scores)
+        if candidates is None:
+            return scores.index_put((rows, entity), added, accumulate=True)
+
+        if candidates.dim() == 1:
+            # The same candidates for all questions: each may be there several times, or not at all.
+            ordered, order = candidates.sort()
+            first = torch.searchsorted(ordered, entity)
+            last = torch.searchsorted(ordered, entity, right=True)
+            columns, index = spread(first, last - first)
+            return scores.index_put((rows[index], order[columns]), added[index], accumulate=True)
+
+        # Candidates of each question: a question and a candidate are one number, and looked up.
+        known = rows * self.n_entities + entity
+        if not len(known):
+            return scores
+        questions = torch.arange(len(relation), device=relation.device)
+        cells = questions[:, None] * self.n_entities + candidates
+        index = torch.searchsorted(known, cells).clamp(max=len(known) - 1)
+        return scores + torch.where(known[index] == cells, added[index], 0)
+
+    def score_relations(self, entities: Tensor) -> Tensor:
+        return self.model.score_relations(entities)
