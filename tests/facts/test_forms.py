@@ -252,7 +252,7 @@ def test_qualifiers_in_another_order_are_the_same_fact_and_counted_apart(tmp_pat
     assert (kb.duplicates["train"].repeated, kb.duplicates["train"].reordered) == (2, 1)
     assert sum(len(facts) for facts in kb.split("train").values()) == 2
     assert kb.notices == (
-        "train: 3 duplicate facts dropped, 1 of them alike only once qualifiers are ordered",
+        "train: 3 duplicate facts dropped, 1 of them with qualifiers in another order",
     )
 
 

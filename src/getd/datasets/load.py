@@ -58,7 +58,7 @@ def load(data: str | Path, *, progress: Progress | None = None, **settings: Any)
     """
     chosen = build(DataSettings, settings, "data")
     named = read_data(data, chosen, progress).split(chosen.seed)
-    return KnowledgeBase.from_labels(named.name, named.splits, named.notices)
+    return KnowledgeBase.from_named(named.name, named.splits, named.notices)
 
 
 def read_data(

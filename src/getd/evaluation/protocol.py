@@ -45,7 +45,7 @@ def filter_splits(kb: KnowledgeBase, split: str) -> tuple[str, ...]:
 
 def known_for_choosing(kb: KnowledgeBase) -> KnownAnswers:
     """The known answers that may decide what is chosen or fitted on validation: those of train and valid."""
-    kb.split("valid")
+    kb.require("valid")
     return kb.known(*filter_splits(kb, "valid"))
 
 

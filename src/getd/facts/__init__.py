@@ -1,1 +1,1 @@
-"""Files to labels to integers: readers, vocabulary, facts, known answers, splits, data sets, reports."""
+"""Names to integers: vocabulary, facts, splits, known answers, the knowledge base."""

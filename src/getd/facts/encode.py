@@ -1,4 +1,4 @@
-"""NamedFacts to integers."""
+"""Named facts to integers."""
 
 from __future__ import annotations
 
@@ -19,100 +19,109 @@ from getd.facts.vocabulary import Vocabulary
 
 @dataclass(frozen=True)
 class Duplicates:
-    """Facts that stood more than once in a split; only the first of each was kept."""
+    """Facts that occurred more than once in a split; only the first of each was kept."""
 
-    repeated: int = 0  # the same to the letter
-    reordered: int = 0  # the same once qualifiers stand in canonical order
+    repeated: int = 0  # exact copies
+    reordered: int = 0  # copies with their qualifiers in another order
 
     @property
     def total(self) -> int:
+        """All facts that were dropped."""
         return self.repeated + self.reordered
 
 
 def relations_of(parts: Iterable[NamedFacts]) -> set[Relation]:
-    """Every relation, name and roles, of some facts."""
+    """Every relation, name and roles, of these facts."""
     relations: set[Relation] = set()
-    for labels in parts:
-        for block in labels.blocks.values():
-            relations.update(block_relations(labels, block)[0])
+    for named in parts:
+        for block in named.blocks.values():
+            relations.update(block_relations(named, block)[0])
     return relations
 
 
-def block_relations(labels: NamedFacts, block: Block) -> tuple[list[Relation], Ids]:
-    """The distinct relations of a block, and which of them each fact has."""
-    n_signatures = len(labels.signatures)
+def block_relations(named: NamedFacts, block: Block) -> tuple[list[Relation], Ids]:
+    """The distinct relations of a block, and the index of each fact's relation among them."""
+    n_signatures = len(named.signatures)
     pairs, inverse = distinct(block.relation.astype(np.int64) * n_signatures + block.signature)
-    names = labels.relations.gather(pairs // n_signatures).to_list()
-    signatures = [labels.signatures[number] for number in (pairs % n_signatures).tolist()]
-    return [Relation(name, roles) for name, roles in zip(names, signatures, strict=True)], inverse
+    names = named.relations.gather(pairs // n_signatures).to_list()
+    signatures = (pairs % n_signatures).tolist()
+
+    relations = []
+    for name, signature in zip(names, signatures, strict=True):
+        relations.append(Relation(name, named.signatures[signature]))
+    return relations, inverse
 
 
 def distinct(numbers: Ids) -> tuple[Ids, Ids]:
-    """``np.unique`` with the inverse; where the numbers are small, without sorting."""
+    """``np.unique`` with the inverse; small numbers are not sorted but marked in a table."""
     largest = int(numbers.max(initial=0))
     if largest > 4 * len(numbers) + 1000:
         values, inverse = np.unique(numbers, return_inverse=True)
         return values, inverse.reshape(-1)
-    used = np.zeros(largest + 1, dtype=bool)
-    used[numbers] = True
-    return np.flatnonzero(used), (np.cumsum(used) - 1)[numbers]
+
+    is_used = np.zeros(largest + 1, dtype=bool)
+    is_used[numbers] = True
+    return np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[numbers]
 
 
 @dataclass(frozen=True)
 class EntityNames:
-    """The entities that some labels use: their numbers there, and their names."""
+    """The entities that named facts use: their numbers there, and their names."""
 
     numbers: Ids
     names: pl.Series
 
     @classmethod
-    def of(cls, labels: NamedFacts) -> EntityNames:
-        used = np.zeros(len(labels.entities), dtype=bool)
-        for block in labels.blocks.values():
-            used[block.entities] = True
-        numbers = np.flatnonzero(used)
-        return cls(numbers, labels.entities.gather(numbers))
+    def of(cls, named: NamedFacts) -> EntityNames:
+        """Collect the entities of some facts."""
+        is_used = np.zeros(len(named.entities), dtype=bool)
+        for block in named.blocks.values():
+            is_used[block.entities] = True
+        numbers = np.flatnonzero(is_used)
+        return cls(numbers, named.entities.gather(numbers))
 
 
 def encode_blocks(
-    labels: NamedFacts, names: EntityNames, entities: Vocabulary, relations: Mapping[Relation, int]
+    named: NamedFacts, names: EntityNames, entities: Vocabulary, relations: Mapping[Relation, int]
 ) -> Iterator[tuple[Block, Facts]]:
     """Each block of named facts with its integers."""
-    table = np.zeros(len(labels.entities), dtype=np.int64)
-    table[names.numbers] = entities.ids(names.names)
-    for block in labels.blocks.values():
-        found, inverse = block_relations(labels, block)
-        numbers = np.array([relations[relation] for relation in found], dtype=np.int64)
-        yield block, Facts(numbers[inverse], table[block.entities])
+    entity_ids = np.zeros(len(named.entities), dtype=np.int64)
+    entity_ids[names.numbers] = entities.ids(names.names)
+    for block in named.blocks.values():
+        own_relations, inverse = block_relations(named, block)
+        relation_ids = np.array([relations[relation] for relation in own_relations], dtype=np.int64)
+        yield block, Facts(relation_ids[inverse], entity_ids[block.entities])
 
 
 def encode(
-    labels: NamedFacts, names: EntityNames, entities: Vocabulary, relations: Mapping[Relation, int]
+    named: NamedFacts, names: EntityNames, entities: Vocabulary, relations: Mapping[Relation, int]
 ) -> tuple[Blocks, Duplicates]:
-    """The facts of a split without duplicates, a block per arity in the order of their rows, and the duplicates."""
-    blocks, repeated, reordered = {}, 0, 0
-    for block, facts in encode_blocks(labels, names, entities, relations):
-        kept, dropped, same = _drop_duplicates(
-            facts, block.arrangement, len(relations), len(entities)
-        )
-        blocks[facts.arity] = kept
-        repeated += same
-        reordered += dropped - same
+    """Encode a split without duplicates: a block per arity, in the order of the rows."""
+    blocks = {}
+    repeated = 0
+    reordered = 0
+    for block, facts in encode_blocks(named, names, entities, relations):
+        sizes = [len(relations)] + [len(entities)] * facts.arity
+        blocks[facts.arity], duplicates = _drop_duplicates(facts, block.arrangement, sizes)
+        repeated += duplicates.repeated
+        reordered += duplicates.reordered
     return MappingProxyType(dict(sorted(blocks.items()))), Duplicates(repeated, reordered)
 
 
-def _drop_duplicates(
-    facts: Facts, arrangement: Ids, n_relations: int, n_entities: int
-) -> tuple[Facts, int, int]:
-    """The distinct facts by first appearance, how many were dropped, how many of these the same to the letter."""
-    columns = [facts.relation, *facts.entities.T]
+def _drop_duplicates(facts: Facts, arrangement: Ids, sizes: list[int]) -> tuple[Facts, Duplicates]:
+    """The distinct facts, in the order of their first appearance, and the duplicates."""
+    columns = facts.columns()
     if not may_repeat(columns):
-        return facts, 0, 0
-    index, numbers = RowIndex.build(columns, [n_relations] + [n_entities] * facts.arity)
+        return facts, Duplicates()
+    index, numbers = RowIndex.build(columns, sizes)
     n_dropped = len(facts) - len(index)
     if n_dropped == 0:
-        return facts, 0, 0
+        return facts, Duplicates()
+
     first = np.full(len(index), len(facts))
     np.minimum.at(first, numbers, np.arange(len(facts)))
-    literal, _ = RowIndex.build([numbers, arrangement], [len(index), 1 + int(arrangement.max())])
-    return facts.take(np.sort(first)), n_dropped, len(facts) - len(literal)
+
+    # Exact copies agree in their arrangement too.
+    arranged, _ = RowIndex.build([numbers, arrangement], [len(index), 1 + int(arrangement.max())])
+    n_repeated = len(facts) - len(arranged)
+    return facts.take(np.sort(first)), Duplicates(n_repeated, n_dropped - n_repeated)

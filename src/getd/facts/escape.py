@@ -1,4 +1,4 @@
-r"""Names with tabs and line ends in them, written so that a line stays a line: ``\\``, ``\t``, ``\n``, ``\r``."""
+r"""Names with tabs and line ends, escaped to stay on one line: ``\\``, ``\t``, ``\n``, ``\r``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def escape(name: str) -> str:
 
 def unescape(text: str) -> str:
     """Read back what :func:`escape` wrote."""
-    text = text.replace("\\\\", "\0")  # NUL stands in no name
+    text = text.replace("\\\\", "\0")  # no name has a NUL
     for character, written in _PAIRS:
         text = text.replace(written, character)
     return text.replace("\0", "\\")
@@ -36,8 +36,8 @@ def wrong_escape(text: str) -> str | None:
     >>> wrong_escape(r"fine\tfine"), wrong_escape(r"C:\data")
     (None, '\\d')
     """
-    found = _WRONG.search(text)
-    return found.group(1) if found else None
+    match = _WRONG.search(text)
+    return match.group(1) if match else None
 
 
 def escape_expr(column: pl.Expr) -> pl.Expr:

@@ -19,7 +19,7 @@ Blocks = Mapping[int, "Facts"]  # by arity
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """``n`` facts of one arity: ``relation[i]`` holds between the entities ``entities[i]``, in order.
+    """``n`` facts of one arity: ``relation[i]`` holds between ``entities[i]``, in this order.
 
     Both arrays are read-only.
     """
@@ -49,6 +49,9 @@ class Facts:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __reduce__(self) -> tuple[type[Facts], tuple[Ids, Ids]]:
+        return Facts, (self.relation, self.entities)  # read-only again when unpickled
+
     @property
     def arity(self) -> int:
         """The number of entities of each fact."""
@@ -57,6 +60,10 @@ class Facts:
     def take(self, rows: Ids | Bools | slice) -> Facts:
         """Select facts by row numbers, by a mask or by a slice."""
         return Facts(self.relation[rows], self.entities[rows])
+
+    def columns(self) -> list[Ids]:
+        """The relation and the entities of each position, each ``(n,)``, without copying."""
+        return [self.relation, *self.entities.T]
 
     def rows(self) -> Ids:
         """Relation and entities side by side, ``(n, 1 + arity)``."""
@@ -93,7 +100,7 @@ def count(blocks: Blocks) -> int:
 
 
 def sample_facts(blocks: Blocks, number: int | None, seed: int = 0) -> dict[int, Facts]:
-    """Draw facts at random without replacement, in their order; all of them if there are no more."""
+    """Draw facts at random without replacement, kept in order; all if there are no more."""
     if number is not None and number < 1:
         raise ConfigError(f"sample: expected at least 1 fact, found {number}")
 

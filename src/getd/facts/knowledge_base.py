@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import html
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from types import MappingProxyType
 from typing import Any
 
@@ -13,7 +15,7 @@ import polars as pl
 
 from getd.errors import FactError, nearest
 from getd.facts.encode import Duplicates, EntityNames, encode, relations_of
-from getd.facts.facts import Blocks, Facts
+from getd.facts.facts import Blocks, Facts, count
 from getd.facts.frames import frame_to_named
 from getd.facts.known_answers import KnownAnswers
 from getd.facts.named import NamedFacts, NamedFactsBuilder
@@ -22,55 +24,84 @@ from getd.facts.role_order import RoleOrder
 from getd.facts.row_index import RowIndex
 from getd.facts.split import SPLITS, split_named
 from getd.facts.vocabulary import Vocabulary
+from getd.visible import visible
 
 
 @dataclass(frozen=True, eq=False)
 class KnowledgeBase:
     """Names, relations with their roles, and facts split into train, valid and test.
 
-    >>> kb = KnowledgeBase.from_facts({"train": [("award", "Jordan", "Bulls"), ("award", "Bird", "Celtics")]})
-    >>> kb.n_entities, kb.split("train")[2].entities.tolist()
-    (4, [[3, 1], [0, 2]])
+    >>> facts = [("award", "Jordan", "Bulls"), ("award", "Bird", "Celtics")]
+    >>> kb = KnowledgeBase.from_facts({"train": facts})
+    >>> kb
+    KnowledgeBase('facts', entities=4, relations=1, train=2)
+    >>> kb.split("train")[2].entities.tolist()
+    [[3, 1], [0, 2]]
     """
 
     name: str
     entities: Vocabulary
-    relations: Vocabulary  # the label of each relation: its name, with its roles where the name alone is not unique
+    relations: Vocabulary  # labels: the name of a relation, with its roles if others share the name
     signatures: tuple[Relation, ...]  # name and roles, by relation id
     splits: Mapping[str, Blocks]  # those of train, valid, test that the data has
-    duplicates: Mapping[str, Duplicates]
-    notices: tuple[str, ...] = ()  # what a user should be told about the data
+    duplicates: Mapping[str, Duplicates]  # by split
+    notices: tuple[str, ...] = ()  # messages to the user about the data
+
+    def __post_init__(self) -> None:
+        splits = {split: MappingProxyType(dict(blocks)) for split, blocks in self.splits.items()}
+        object.__setattr__(self, "splits", MappingProxyType(splits))
+        object.__setattr__(self, "duplicates", MappingProxyType(dict(self.duplicates)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Read-only mappings cannot be pickled; the constructor makes them again.
+        splits = {split: dict(blocks) for split, blocks in self.splits.items()}
+        names = (self.name, self.entities, self.relations, self.signatures)
+        return KnowledgeBase, (*names, splits, dict(self.duplicates), self.notices)
+
+    def __repr__(self) -> str:
+        sizes = {"entities": self.n_entities, "relations": self.n_relations}
+        sizes |= {split: count(blocks) for split, blocks in self.splits.items()}
+        return f"KnowledgeBase({self.name!r}, {', '.join(f'{k}={n}' for k, n in sizes.items())})"
+
+    def _repr_html_(self) -> str:
+        """A table of the number of facts by split and arity, for notebooks."""
+        arities = "".join(f"<th>{arity}-ary</th>" for arity in self.arities)
+        rows = [f"<tr><th>facts</th>{arities}<th>all</th></tr>"]
+        for split, blocks in self.splits.items():
+            counts = [len(blocks.get(arity, ())) for arity in self.arities]
+            cells = "".join(f"<td>{number:,}</td>" for number in [*counts, sum(counts)])
+            rows.append(f"<tr><th>{html.escape(split)}</th>{cells}</tr>")
+
+        sizes = f"entities: {self.n_entities:,}, relations: {self.n_relations:,}"
+        caption = f"{html.escape(visible(self.name))} ({sizes})"
+        return f"<table><caption>{caption}</caption>{''.join(rows)}</table>"
 
     @classmethod
-    def from_labels(
+    def from_named(
         cls, name: str, splits: Mapping[str, NamedFacts], notices: Sequence[str] = ()
     ) -> KnowledgeBase:
-        """Encode named facts: every name gets its number, facts that stand twice in a split are dropped and counted."""
-        splits = {split: labels for split, labels in splits.items() if len(labels)}
+        """Encode named facts; facts that a split repeats are dropped and counted."""
+        splits = {split: named for split, named in splits.items() if len(named)}
         if not splits:
             raise FactError(f"{name}: expected facts, found none")
-        names = {split: EntityNames.of(labels) for split, labels in splits.items()}
-        entities = Vocabulary(pl.concat([found.names for found in names.values()]))
-        labels_of = relation_labels(relations_of(splits.values()))
-        relations = Vocabulary(labels_of.values())
-        by_label = {label: relation for relation, label in labels_of.items()}
-        ids = {by_label[label]: number for number, label in enumerate(relations)}
-        encoded = {
-            split: encode(splits[split], names[split], entities, ids)
-            for split in SPLITS
-            if split in splits
-        }
-        duplicates = {split: dropped for split, (_, dropped) in encoded.items()}
-        kb = cls(
-            name=name,
-            entities=entities,
-            relations=relations,
-            signatures=tuple(by_label[label] for label in relations),
-            splits=MappingProxyType({split: blocks for split, (blocks, _) in encoded.items()}),
-            duplicates=MappingProxyType(duplicates),
-        )
-        told = [*notices, *_duplicate_notices(duplicates), *_overlap_notices(kb)]
-        return replace(kb, notices=tuple(told))
+
+        names = {split: EntityNames.of(named) for split, named in splits.items()}
+        entities = Vocabulary(pl.concat([own.names for own in names.values()]))
+        labels = relation_labels(relations_of(splits.values()))
+        relations = Vocabulary(labels.values())
+        relation_of = {label: relation for relation, label in labels.items()}
+        signatures = tuple(relation_of[label] for label in relations)
+        relation_ids = {relation: number for number, relation in enumerate(signatures)}
+
+        blocks = {}
+        duplicates = {}
+        for split in SPLITS:
+            if split in splits:
+                encoded = encode(splits[split], names[split], entities, relation_ids)
+                blocks[split], duplicates[split] = encoded
+
+        kb = cls(name, entities, relations, signatures, blocks, duplicates)
+        return replace(kb, notices=(*notices, *_duplicate_notices(kb), *_overlap_notices(kb)))
 
     @classmethod
     def from_facts(
@@ -79,17 +110,20 @@ class KnowledgeBase:
         name: str = "facts",
         seed: int = 0,
     ) -> KnowledgeBase:
-        """From tuples ``(relation, entity, …)``: a list, split 8:1:1, or one list for each of train, valid, test."""
+        """From tuples ``(relation, entity, …)``.
+
+        Either one list, which is split 8:1:1, or one list for each of train, valid and test.
+        """
         return cls._from_parts(facts, lambda part, _: tuples_to_named(part), name, seed)
 
     @classmethod
     def from_dataframe(
         cls, frame: Any, relation: str = "facts", name: str = "frame", seed: int = 0
     ) -> KnowledgeBase:
-        """From a polars, pandas or Arrow table, split 8:1:1, or from one for each of train, valid, test.
+        """From a polars, pandas or Arrow table, split 8:1:1, or one for each split.
 
-        The columns are those of a CSV file: a column ``relation`` and the entities, or roles alone; ``relation`` then
-        names them.
+        The columns are those of a CSV file: a column ``relation`` and the entities, or only roles;
+        then ``relation`` is the name of the relation.
         """
         order = RoleOrder()
         return cls._from_parts(
@@ -97,26 +131,28 @@ class KnowledgeBase:
         )
 
     @classmethod
-    def _from_parts(cls, given: Any, read: Any, name: str, seed: int) -> KnowledgeBase:
-        if not isinstance(given, Mapping):
-            return cls.from_labels(
-                name, split_named(read(given, "the table"), seed), [split_notice(seed)]
-            )
-        for split in given:
+    def _from_parts(
+        cls, source: Any, read: Callable[[Any, str], NamedFacts], name: str, seed: int
+    ) -> KnowledgeBase:
+        if not isinstance(source, Mapping):
+            splits = split_named(read(source, "the table"), seed)
+            return cls.from_named(name, splits, [split_notice(seed)])
+
+        for split in source:
             if split not in SPLITS:
-                raise FactError(
-                    f"expected the splits {', '.join(SPLITS)}, found {split!r}{nearest(str(split), SPLITS)}"
-                )
-        return cls.from_labels(
-            name, {split: read(part, f"the {split} table") for split, part in given.items()}
-        )
+                hint = nearest(str(split), SPLITS)
+                raise FactError(f"expected the splits {', '.join(SPLITS)}, found {split!r}{hint}")
+        splits = {split: read(part, f"the {split} table") for split, part in source.items()}
+        return cls.from_named(name, splits)
 
     @property
     def n_entities(self) -> int:
+        """The number of entities."""
         return len(self.entities)
 
     @property
     def n_relations(self) -> int:
+        """The number of relations."""
         return len(self.relations)
 
     @property
@@ -126,98 +162,96 @@ class KnowledgeBase:
 
     @cached_property
     def relations_named(self) -> dict[str, list[int]]:
-        """The numbers of the relations of each name: several where relations differ in their roles alone."""
-        found: dict[str, list[int]] = {}
+        """The ids of the relations of each name: several if they differ only in their roles."""
+        ids: dict[str, list[int]] = {}
         for number, relation in enumerate(self.signatures):
-            found.setdefault(relation.name, []).append(number)
-        return found
+            ids.setdefault(relation.name, []).append(number)
+        return ids
 
     def split(self, name: str) -> Blocks:
-        """The facts of a split; a split that the data has not is refused."""
+        """The facts of a split; a split that the data does not have is refused."""
         if name not in SPLITS:
-            raise FactError(
-                f"expected one of the splits {', '.join(SPLITS)}, found {name!r}{nearest(name, SPLITS)}"
-            )
+            hint = nearest(name, SPLITS)
+            raise FactError(f"expected one of the splits {', '.join(SPLITS)}, found {name!r}{hint}")
         if name not in self.splits:
-            raise FactError(
-                f"{self.name} has no {name} facts: it has {' and '.join(self.splits)} only"
-            )
+            present = " and ".join(self.splits)
+            raise FactError(f"{self.name} has no {name} facts: it has {present} only")
         return self.splits[name]
 
+    def require(self, *splits: str) -> None:
+        """Raise if the data does not have these splits."""
+        for split in splits:
+            self.split(split)
+
     def with_splits(self, **splits: Blocks) -> KnowledgeBase:
-        """The same names with these facts, and no others, in the splits."""
-        return replace(self, splits=MappingProxyType(splits))
+        """Keep the names, replace the facts of all splits."""
+        return replace(self, splits=splits)
 
     def with_entities(self, entities: Vocabulary, splits: Mapping[str, Blocks]) -> KnowledgeBase:
-        """The same relations with other entities, and with facts that are numbered by them."""
-        return replace(self, entities=entities, splits=MappingProxyType(dict(splits)))
+        """Keep the relations, replace the entities, and the facts, which use the new ids."""
+        return replace(self, entities=entities, splits=splits)
 
     def known(self, *splits: str) -> KnownAnswers:
-        """The known answers in these splits, all of them where none is named."""
+        """The known answers in these splits; in all splits if none is named."""
         blocks = [self.split(split) for split in splits] if splits else list(self.splits.values())
         return KnownAnswers.build(blocks, self.n_relations, self.n_entities)
 
     def decode(self, facts: Facts) -> list[tuple[str, ...]]:
         """Facts as ``(relation label, entity, …)``."""
         columns = [self.relations.decode(facts.relation)]
-        columns += [self.entities.decode(facts.entities[:, j]) for j in range(facts.arity)]
+        columns += [self.entities.decode(column) for column in facts.entities.T]
         return list(zip(*columns, strict=True))
 
 
 def tuples_to_named(facts: Iterable[Sequence[Any]]) -> NamedFacts:
-    """NamedFacts from tuples ``(relation, entity, …)``; numbers are written as text."""
+    """Named facts from tuples ``(relation, entity, …)``; numbers become text."""
     builder = NamedFactsBuilder()
     for row, fact in enumerate(facts):
         if isinstance(fact, str) or not isinstance(fact, Sequence) or len(fact) < 2:
-            raise FactError(
-                f"fact {row}: expected a relation and at least one entity, found {fact!r}"
-            )
+            expected = "a relation and at least one entity"
+            raise FactError(f"fact {row}: expected {expected}, found {fact!r}")
         for name in fact:
-            is_number = (
-                isinstance(name, int | float) and not isinstance(name, bool) and math.isfinite(name)
-            )
-            if not (is_number or isinstance(name, str)) or name == "" or "\0" in str(name):
+            is_number = isinstance(name, int | float) and not isinstance(name, bool)
+            is_name = isinstance(name, str) or (is_number and math.isfinite(name))
+            if not is_name or name == "" or "\0" in str(name):
                 raise FactError(f"fact {row}: expected names, found {name!r}")
+
         relation, *entities = map(str, fact)
         builder.add_row(default_roles(len(entities)), (row, relation, entities, 0))
     return builder.build()
 
 
 def split_notice(seed: int) -> str:
-    """What a user is told where we made the split."""
+    """The notice about facts that were split here, because the data has no splits."""
     return f"no splits given: split 8:1:1 at random with seed {seed}"
 
 
-def _duplicate_notices(duplicates: Mapping[str, Duplicates]) -> list[str]:
-    told = []
-    for split, found in duplicates.items():
-        if found.total:
-            apart = (
-                f", {found.reordered:,} of them alike only once qualifiers are ordered"
-                if found.reordered
-                else ""
-            )
-            told.append(f"{split}: {found.total:,} duplicate facts dropped{apart}")
-    return told
+def _duplicate_notices(kb: KnowledgeBase) -> list[str]:
+    notices = []
+    for split, dropped in kb.duplicates.items():
+        if dropped.total:
+            notice = f"{split}: {dropped.total:,} duplicate facts dropped"
+            if dropped.reordered:
+                notice += f", {dropped.reordered:,} of them with qualifiers in another order"
+            notices.append(notice)
+    return notices
 
 
 def _overlap_notices(kb: KnowledgeBase) -> list[str]:
-    pairs = [(first, second) for first in SPLITS for second in SPLITS[SPLITS.index(first) + 1 :]]
-    counted = [(overlap(kb, first, second), first, second) for first, second in pairs]
-    return [
-        f"{number:,} facts of {second} are in {first} too (kept)"
-        for number, first, second in counted
-        if number
-    ]
+    notices = []
+    for first, second in combinations(SPLITS, 2):
+        number = overlap(kb, first, second)
+        if number:
+            notices.append(f"{number:,} facts of {second} are in {first} too (kept)")
+    return notices
 
 
 def overlap(kb: KnowledgeBase, first: str, second: str) -> int:
-    """How many facts of the second split are in the first too."""
+    """Count the facts of the second split that are in the first too."""
     number = 0
     for arity, facts in kb.splits.get(second, {}).items():
         others = kb.splits.get(first, {}).get(arity)
         if others is not None:
-            sizes = [kb.n_relations] + [kb.n_entities] * arity
-            index, _ = RowIndex.build([others.relation, *others.entities.T], sizes)
-            number += int((index.find([facts.relation, *facts.entities.T]) >= 0).sum())
+            index, _ = RowIndex.build(others.columns(), [kb.n_relations] + [kb.n_entities] * arity)
+            number += int((index.find(facts.columns()) >= 0).sum())
     return number

@@ -1,4 +1,4 @@
-"""Known answers: for every question, all entities (or relations) that fill it truly."""
+"""Known answers: for every question, all entities (or relations) that make it true."""
 
 from __future__ import annotations
 
@@ -8,33 +8,36 @@ from types import MappingProxyType
 
 import numpy as np
 
-from getd.arrays import Bools, Ids
-from getd.facts.facts import Blocks, Facts
+from getd.arrays import Bools, Ids, expand_spans
+from getd.facts.facts import Blocks, Facts, join
 from getd.facts.row_index import RowIndex
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """The answers of a batch: those of question ``i`` are ``values[offsets[i]:offsets[i + 1]]``, ascending."""
+    """The answers of a batch, as CSR arrays.
+
+    Those of question ``i`` are ``values[offsets[i]:offsets[i + 1]]``, ascending.
+    """
 
     offsets: Ids  # (b + 1,)
     values: Ids  # (total,)
 
     @property
     def counts(self) -> Ids:
-        """How many answers each question has, ``(b,)``."""
+        """The number of answers of each question, ``(b,)``."""
         return np.diff(self.offsets)
 
     @property
     def rows(self) -> Ids:
-        """Which question each value answers, ``(total,)``: with ``values``, the indices of a filter."""
+        """The question that each value answers, ``(total,)``; ``rows, values`` index a filter."""
         return np.repeat(np.arange(len(self.offsets) - 1), self.counts)
 
     def others(self, own: Ids) -> tuple[Ids, Ids]:
-        """Questions, ascending, and values: all answers but the own one of each question, which ``own (b,)`` names."""
+        """Questions, ascending, and values: all answers but the own one of each, ``own (b,)``."""
         rows = self.rows
-        other = self.values != own[rows]
-        return rows[other], self.values[other]
+        is_other = self.values != own[rows]
+        return rows[is_other], self.values[is_other]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,25 +51,27 @@ class _Slot:
 
 @dataclass(frozen=True, eq=False)
 class OtherAnswers:
-    """What else answers the questions that facts answer, found once, so that a batch only gathers."""
+    """The other answers of the questions that facts answer, looked up once for all batches."""
 
     answers: Ids
-    starts: Ids  # (n, p): for fact and position, where its answers start
+    starts: Ids  # (n, p): for each fact and position, where its answers start
     counts: Ids  # (n, p)
     own: Ids  # (n, p): the fact's own answer
 
     def take(self, facts: Ids) -> tuple[Ids, Ids]:
-        """The questions of these facts, numbered fact by fact, and their other answers: pairs, questions ascending."""
-        found = _gather(self.answers, self.starts[facts].ravel(), self.counts[facts].ravel())
-        return found.others(self.own[facts].ravel())
+        """Questions of these facts, ascending fact by fact, and their other answers."""
+        starts = self.starts[facts].ravel()
+        answers = _gather(self.answers, starts, self.counts[facts].ravel())
+        return answers.others(self.own[facts].ravel())
 
 
 @dataclass(frozen=True, eq=False)
 class KnownAnswers:
-    """All answers of all questions that some facts hold: every position of every arity, and the relation.
+    """All answers to all questions of some facts: every position of every arity, and the relation.
 
-    Built once by sorting; a look-up of a whole batch is a few binary searches, without a Python loop. The same index
-    serves as the filter in training (from the training facts) and in evaluation (from all facts).
+    The index is built once by sorting; the look-up of a whole batch is a few binary searches,
+    without a Python loop. It serves as the filter in training (from the training facts) and in
+    evaluation (from all facts).
 
     >>> facts = Facts(np.array([0, 0]), np.array([[1, 2], [1, 3]]))
     >>> known = KnownAnswers.build([{2: facts}], n_relations=1, n_entities=4)
@@ -74,54 +79,46 @@ class KnownAnswers:
     [2, 3]
     """
 
-    slots: Mapping[tuple[int, int | None], _Slot]
+    slots: Mapping[tuple[int, int | None], _Slot]  # by arity and position; None: the relation
 
     @classmethod
     def build(cls, splits: Sequence[Blocks], n_relations: int, n_entities: int) -> KnownAnswers:
         """Index the facts of these splits together."""
         slots: dict[tuple[int, int | None], _Slot] = {}
-        for arity in sorted({arity for blocks in splits for arity in blocks}):
-            blocks = [blocks[arity] for blocks in splits if arity in blocks]
-            columns = [np.concatenate([b.relation for b in blocks])]
-            columns += [np.concatenate([b.entities[:, j] for b in blocks]) for j in range(arity)]
+        for arity, facts in join(*splits).items():
+            columns = [np.ascontiguousarray(column) for column in facts.columns()]
             sizes = [n_relations] + [n_entities] * arity
-            for slot in range(arity + 1):
-                slots[arity, slot - 1 if slot else None] = _build_slot(columns, sizes, slot)
+            for opened in range(arity + 1):
+                position = opened - 1 if opened else None
+                slots[arity, position] = _build_slot(columns, sizes, opened)
         return cls(MappingProxyType(slots))
 
     def lookup(self, relation: Ids, entities: Ids, position: int | None) -> Answers:
-        """The answers of each question ``(relation, entities)`` with ``position`` open; ``None`` opens the relation.
+        """The answers of each question ``(relation, entities)`` with ``position`` open.
 
-        ``relation`` is ``(b,)`` and ``entities`` ``(b, arity)``; the open column is never read. A question nobody
-        has asked has no answers.
+        ``relation`` is ``(b,)`` and ``entities`` ``(b, arity)``; the open column is never read.
+        ``None`` opens the relation. A question that no fact answers has no answers.
         """
         return _gather(*self._spans(relation, entities, position))
 
     def others(self, facts: Facts, positions: Sequence[int | None]) -> OtherAnswers:
-        """What else answers the questions that these facts answer, one for each of these positions."""
-        spans = [self._spans(facts.relation, facts.entities, position) for position in positions]
-        own = [
-            facts.relation if position is None else facts.entities[:, position]
-            for position in positions
-        ]
-        first = np.cumsum([0, *(len(answers) for answers, _, _ in spans)])
-        return OtherAnswers(
-            np.concatenate([answers for answers, _, _ in spans]),
-            np.column_stack(
-                [start + starts for start, (_, starts, _) in zip(first, spans, strict=False)]
-            ),
-            np.column_stack([counts for _, _, counts in spans]),
-            np.column_stack(own),
-        )
+        """Look up the other answers of the questions of these facts, one for each position."""
+        answers, starts, counts, own = [], [], [], []
+        offset = 0
+        for position in positions:
+            values, first, number = self._spans(facts.relation, facts.entities, position)
+            answers.append(values)
+            starts.append(offset + first)
+            counts.append(number)
+            own.append(facts.relation if position is None else facts.entities[:, position])
+            offset += len(values)
 
-    def _spans(self, relation: Ids, entities: Ids, position: int | None) -> tuple[Ids, Ids, Ids]:
-        """Answers of a slot, and where those of each question start and how many they are."""
-        slot, numbers = self._find(relation, entities, position)
-        if slot is None:
-            nothing = np.zeros(len(entities), dtype=np.int64)
-            return nothing[:0], nothing, nothing
-        starts = slot.offsets[numbers]
-        return slot.answers, starts, np.where(numbers >= 0, slot.offsets[numbers + 1] - starts, 0)
+        return OtherAnswers(
+            answers=np.concatenate(answers),
+            starts=np.column_stack(starts),
+            counts=np.column_stack(counts),
+            own=np.column_stack(own),
+        )
 
     def is_known(self, relation: Ids, entities: Ids, position: int | None) -> Bools:
         """Whether each question has any answer, ``(b,)``."""
@@ -135,7 +132,18 @@ class KnownAnswers:
         contained[rows[answers.values == facts.entities[rows, 0]]] = True
         return contained
 
+    def _spans(self, relation: Ids, entities: Ids, position: int | None) -> tuple[Ids, Ids, Ids]:
+        """The answers of a slot; for each question, where its answers start and their number."""
+        slot, numbers = self._find(relation, entities, position)
+        if slot is None:
+            zeros = np.zeros(len(entities), dtype=np.int64)
+            return zeros[:0], zeros, zeros
+        starts = slot.offsets[numbers]
+        counts = np.where(numbers >= 0, slot.offsets[numbers + 1] - starts, 0)
+        return slot.answers, starts, counts
+
     def _find(self, relation: Ids, entities: Ids, position: int | None) -> tuple[_Slot | None, Ids]:
+        """The slot, and the number of each question in it: -1 if no fact answers it."""
         slot = self.slots.get((entities.shape[1], position))
         if slot is None:
             return None, np.full(len(entities), -1, dtype=np.int64)
@@ -145,22 +153,19 @@ class KnownAnswers:
 
 
 def _gather(answers: Ids, starts: Ids, counts: Ids) -> Answers:
-    """The answers of many questions, from where they start and how many they are."""
+    """The answers of many questions, from their spans in a CSR array."""
     offsets = np.concatenate([[0], np.cumsum(counts)])
-    return Answers(
-        offsets, answers[np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], counts)]
-    )
+    return Answers(offsets, answers[expand_spans(starts, counts)])
 
 
-def _build_slot(columns: Sequence[Ids], sizes: Sequence[int], slot: int) -> _Slot:
-    given = [j for j in range(len(columns)) if j != slot]
+def _build_slot(columns: Sequence[Ids], sizes: Sequence[int], opened: int) -> _Slot:
+    """Index the questions with one column open."""
+    given = [j for j in range(len(columns)) if j != opened]
     index, questions = RowIndex.build([columns[j] for j in given], [sizes[j] for j in given])
-    pairs = np.unique(questions * sizes[slot] + columns[slot])
-    questions, answers = np.divmod(pairs, sizes[slot])
+
+    pairs = np.unique(questions * sizes[opened] + columns[opened])
+    questions, answers = np.divmod(pairs, sizes[opened])
     offsets = np.searchsorted(questions, np.arange(len(index) + 1))
     for array in (offsets, answers):
         array.flags.writeable = False
     return _Slot(index, offsets, answers)
-
-
-__all__ = ["Answers", "Facts", "KnownAnswers", "OtherAnswers"]

@@ -12,9 +12,9 @@ Roles = tuple[str, ...]
 
 @dataclass(frozen=True, order=True)
 class Relation:
-    """A name and the roles of its entities, in order; the same name with other roles is another relation.
+    """A name and the roles of its entities, in order; a name with other roles is another relation.
 
-    A role may stand more than once (a qualifier with several values).
+    A role may occur more than once (a qualifier with several values).
     """
 
     name: str
@@ -22,10 +22,12 @@ class Relation:
 
     @property
     def arity(self) -> int:
+        """The number of roles."""
         return len(self.roles)
 
     @property
     def has_named_roles(self) -> bool:
+        """Whether the data names the roles."""
         return self.roles != default_roles(self.arity)
 
 
@@ -39,29 +41,29 @@ def default_roles(arity: int) -> Roles:
 
 
 def relation_labels(relations: Iterable[Relation]) -> dict[Relation, str]:
-    """A text of its own for each relation: its name where that is unique, else name and roles.
+    """Give each relation a label of its own: its name if that is unique, else name and roles.
 
     >>> moves = Relation("moves", ("who", "to"))
-    >>> relation_labels([moves, Relation("moves", ("who", "from", "to")), Relation("wins", ("who", "what"))])[moves]
+    >>> labels = relation_labels([moves, Relation("moves", ("who", "from", "to"))])
+    >>> labels[moves]
     'moves(who, to)'
     """
-    relations = sorted(set(relations))
+    labels = {relation: relation.name for relation in sorted(set(relations))}
+
+    # A spelt-out label may clash with another name, which is then spelt out too.
     spelt_out: set[Relation] = set()
     while True:
-        labels = {
-            relation: _spell_out(relation) if relation in spelt_out else relation.name
-            for relation in relations
-        }
         uses = Counter(labels.values())
         clashing = {relation for relation, label in labels.items() if uses[label] > 1} - spelt_out
         if not clashing:
             return labels
         spelt_out |= clashing
+        for relation in clashing:
+            labels[relation] = _spell_out(relation)
 
 
 def _spell_out(relation: Relation) -> str:
-    """Name and roles; what would make two relations look alike is escaped, so no two texts are equal."""
-    name, *roles = (
-        re.sub(r"([\\,()])", r"\\\1", text) for text in (relation.name, *relation.roles)
-    )
+    """Name and roles; separators are escaped, so that no two relations have the same text."""
+    texts = (relation.name, *relation.roles)
+    name, *roles = (re.sub(r"([\\,()])", r"\\\1", text) for text in texts)
     return f"{name}({', '.join(roles)})"

@@ -1,4 +1,4 @@
-"""What the files of one data set agree on."""
+"""What the files of one data set must agree on."""
 
 from __future__ import annotations
 
@@ -9,33 +9,36 @@ from getd.facts.relation import Roles
 
 
 class RoleOrder:
-    """What the files of one data set agree on: the order of a relation's roles, and the columns of its tables."""
+    """The order of each relation's roles, and the columns of its tables, over all files."""
 
     def __init__(self) -> None:
         self._orders: dict[tuple[str, Roles], Roles] = {}
-        self._tables: dict[str, tuple[Roles, str]] = {}
-        self._first: tuple[bool, str] | None = None
+        self._tables: dict[str, tuple[Roles, str]] = {}  # by relation: its roles, and their file
+        self._first: tuple[bool, str] | None = None  # the first table: relation column, and file
 
     def ordered(self, relation: str, roles: Sequence[str]) -> Roles:
-        """The roles in the order in which this relation had them first."""
+        """The roles in the order in which this relation first had them."""
         return self._orders.setdefault((relation, tuple(sorted(roles))), tuple(roles))
 
     def table_roles(self, relation: str, roles: Sequence[str], path: str) -> Roles:
-        """The same, for a table: there a relation has one set of roles."""
-        first, where = self._tables.setdefault(relation, (tuple(roles), path))
-        if sorted(first) != sorted(roles):
-            missing, more = set(first) - set(roles), set(roles) - set(first)
-            wrong = f"{min(missing)!r} is missing" if missing else f"{min(more)!r} is there too"
-            what = f"for relation {relation!r} the columns {', '.join(first)} as in {where}"
-            raise FactFileError(path, [("", f"expected {what}, but {wrong}")])
-        return first
+        """The same for a table, where a relation has only one set of roles."""
+        first, first_path = self._tables.setdefault(relation, (tuple(roles), path))
+        if sorted(first) == sorted(roles):
+            return first
+
+        missing = set(first) - set(roles)
+        added = set(roles) - set(first)
+        problem = f"{min(missing)!r} is missing" if missing else f"{min(added)!r} is there too"
+        columns = f"the columns {', '.join(first)} as in {first_path}"
+        message = f"expected for relation {relation!r} {columns}, but {problem}"
+        raise FactFileError(path, [("", message)])
 
     def check_relation_column(self, present: bool, path: str) -> None:
-        """All tables of a data set have a relation column, or none has."""
-        first, where = self._first = self._first or (present, path)
+        """Check that all tables of a data set have a relation column, or none has."""
+        self._first = self._first or (present, path)
+        first, first_path = self._first
         if first != present:
-            there = "a column 'relation'" if first else "no column 'relation'"
-            raise FactFileError(
-                path,
-                [("", f"expected {there} as in {where}, found {'one' if present else 'none'}")],
-            )
+            expected = "a column 'relation'" if first else "no column 'relation'"
+            actual = "one" if present else "none"
+            message = f"expected {expected} as in {first_path}, found {actual}"
+            raise FactFileError(path, [("", message)])

@@ -1,4 +1,4 @@
-"""Rows of integers, found by value: the ground of known answers, duplicates, overlaps and leakage."""
+"""An index of rows of integers: the basis of known answers, duplicates, overlaps and leakage."""
 
 from __future__ import annotations
 
@@ -7,57 +7,60 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from getd.arrays import Ids
+from getd.arrays import Ids, find_sorted
 
-_LIMIT = 2**62
+KEY_LIMIT = 2**62  # packed keys stay below, so that 64 bits hold them
 
 
 @dataclass(frozen=True, eq=False)
 class RowIndex:
-    """The distinct rows of a table of integers, numbered, and the number of any row.
+    """Numbers the distinct rows of a table of integers, and finds the number of any row.
 
-    Columns are packed into one 64-bit key as long as their sizes allow; the sorted distinct keys give each row a
-    number, which takes part in the key of the next columns, and so on. A look-up is one binary search per level.
+    Columns are packed into one 64-bit key while their sizes allow it. The sorted distinct keys
+    number the rows so far, and this number becomes part of the key of the next columns. A look-up
+    is one binary search per level.
     """
 
     sizes: tuple[int, ...]  # column j holds 0 .. sizes[j] - 1
-    levels: tuple[
-        tuple[int, Ids], ...
-    ]  # (how many columns are packed in by then, sorted distinct keys)
+    levels: tuple[Ids, ...]  # sorted distinct keys
 
     @classmethod
     def build(cls, columns: Sequence[Ids], sizes: Sequence[int]) -> tuple[RowIndex, Ids]:
-        """The index of a table given by its columns, and the number of each of its rows."""
-        levels: list[tuple[int, Ids]] = []
-        numbers, size = np.zeros(len(columns[0]), dtype=np.int64), 1
+        """Index a table given by its columns; also return the number of each of its rows."""
+        levels: list[Ids] = []
+        numbers = np.zeros(len(columns[0]), dtype=np.int64)
+        size = 1
         start = 0
         while start < len(columns):
-            stop, numbers, _ = _pack(numbers, size, columns, sizes, start)
+            numbers, start = _pack(numbers, size, columns, sizes, start)
             keys, numbers = np.unique(numbers, return_inverse=True)
             numbers = numbers.reshape(-1).astype(np.int64, copy=False)
-            levels.append((stop, keys))
-            start, size = stop, max(len(keys), 1)
+            levels.append(keys)
+            size = max(len(keys), 1)
         return cls(tuple(sizes), tuple(levels)), numbers
 
     def __len__(self) -> int:
-        return len(self.levels[-1][1])
+        return len(self.levels[-1])
 
     def find(self, columns: Sequence[Ids]) -> Ids:
         """The number of each row, -1 for a row that is not in the index."""
-        numbers, size, start = np.zeros(len(columns[0]), dtype=np.int64), 1, 0
-        found = np.ones(len(numbers), dtype=bool)
+        in_range = np.ones(len(columns[0]), dtype=bool)
         for column, limit in zip(columns, self.sizes, strict=True):
-            found &= (column >= 0) & (column < limit)
-        for _, keys in self.levels:
-            start, numbers, _ = _pack(numbers, size, columns, self.sizes, start)
-            places = np.minimum(np.searchsorted(keys, numbers), max(len(keys) - 1, 0))
-            found &= (keys[places] == numbers) if len(keys) else False
-            numbers, size = places, max(len(keys), 1)
-        return np.where(found, numbers, -1)
+            in_range &= (column >= 0) & (column < limit)
+
+        # A missing row has the number -1, so its later keys are negative: it stays missing.
+        numbers = np.zeros(len(columns[0]), dtype=np.int64)
+        size = 1
+        start = 0
+        for keys in self.levels:
+            numbers, start = _pack(numbers, size, columns, self.sizes, start)
+            numbers = find_sorted(keys, numbers)
+            size = max(len(keys), 1)
+        return np.where(in_range, numbers, -1)
 
 
 def may_repeat(columns: Sequence[Ids]) -> bool:
-    """Whether any row could stand twice; a quick no is certain, for equal rows have equal hashes."""
+    """Whether any row may occur twice: a quick check by hashes, which never misses a repetition."""
     hashes = np.zeros(len(columns[0]), dtype=np.uint64)
     for column in columns:
         hashes *= np.uint64(0x9E3779B97F4A7C15)
@@ -69,11 +72,14 @@ def may_repeat(columns: Sequence[Ids]) -> bool:
 
 def _pack(
     numbers: Ids, size: int, columns: Sequence[Ids], sizes: Sequence[int], start: int
-) -> tuple[int, Ids, int]:
-    """Mixed-radix keys from ``numbers`` and as many further columns as fit, at least one."""
+) -> tuple[Ids, int]:
+    """Extend ``numbers`` to mixed-radix keys with as many further columns as fit, at least one.
+
+    Also return the column at which the next key starts.
+    """
     stop = start
-    while stop < len(columns) and (stop == start or size * max(sizes[stop], 1) < _LIMIT):
+    while stop < len(columns) and (stop == start or size * max(sizes[stop], 1) < KEY_LIMIT):
         numbers = numbers * sizes[stop] + columns[stop]
         size *= max(sizes[stop], 1)
         stop += 1
-    return stop, numbers, size
+    return numbers, stop

@@ -1,14 +1,13 @@
-"""One file of facts into train, valid and test."""
+"""Split one file of facts into train, valid and test."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
-from getd.arrays import Ids
+from getd.arrays import Bools, Ids, expand_spans
 from getd.facts.encode import EntityNames, encode_blocks, relations_of
 from getd.facts.named import NamedFacts
 from getd.facts.row_index import RowIndex
@@ -17,62 +16,69 @@ from getd.facts.vocabulary import Vocabulary
 SPLITS = ("train", "valid", "test")
 
 
-def split_named(labels: NamedFacts, seed: int) -> dict[str, NamedFacts]:
-    """Facts 8:1:1 into train, valid and test, at random by ``seed``; copies of a fact go together.
+@dataclass(frozen=True)
+class _DistinctFacts:
+    """The distinct facts of one block."""
 
-    Every entity and relation of valid and test is in train too, where that can be (:func:`split_rows`).
+    symbols: Ids  # (n, 1 + arity): entities and relations, with no number in common
+    signature: Ids  # (n,)
+    fact_of_row: Ids  # (rows of the block,)
+
+
+def split_named(named: NamedFacts, seed: int) -> dict[str, NamedFacts]:
+    """Split facts 8:1:1 into train, valid and test, at random by ``seed``; copies stay together.
+
+    Train has every entity and relation of valid and test if possible (:func:`split_rows`).
     """
-    if len(labels) == 0:
+    if len(named) == 0:
         return {}
-    members, copies, n_symbols = _distinct_facts(labels)
-    numbers = _numbered_by_signature(members)
-    n_facts = sum(len(facts) for facts, _ in members)
-    facts = [block for block, _ in members]
-    held_out = np.flatnonzero(split_rows(facts, n_symbols, seed, 2 * (n_facts // 10), numbers))
+
+    # Number the distinct facts over all blocks: by signature, then in order.
+    distinct, n_symbols = _distinct_facts(named)
+    signatures = np.concatenate([block.signature for block in distinct])
+    n_facts = len(signatures)
+    numbers = np.empty(n_facts, dtype=np.int64)
+    numbers[np.argsort(signatures, kind="stable")] = np.arange(n_facts)
+    ends = np.cumsum([len(block.signature) for block in distinct])
+    numbers_of = np.split(numbers, ends[:-1])
+
+    members = [block.symbols for block in distinct]
+    held_out = np.flatnonzero(split_rows(members, n_symbols, seed, 2 * (n_facts // 10), numbers_of))
     held_out = np.random.default_rng([seed, 1]).permutation(held_out)
-    part = np.zeros(n_facts, dtype=np.int64)
-    part[held_out[::2]], part[held_out[1::2]] = 1, 2
+    split_of = np.zeros(n_facts, dtype=np.int64)
+    split_of[held_out[::2]] = SPLITS.index("valid")
+    split_of[held_out[1::2]] = SPLITS.index("test")
+
     splits = {}
-    for number, split in enumerate(SPLITS):
+    for i, split in enumerate(SPLITS):
         blocks = {}
-        for (arity, block), rows, own in zip(labels.blocks.items(), copies, numbers, strict=True):
-            chosen = part[own[rows]] == number
-            if chosen.any():
-                blocks[arity] = block.take(chosen)
+        for arity, facts, own in zip(named.blocks, distinct, numbers_of, strict=True):
+            rows = split_of[own[facts.fact_of_row]] == i
+            if rows.any():
+                blocks[arity] = named.blocks[arity].take(rows)
         if blocks:
-            splits[split] = replace(labels.with_blocks(blocks), notices=())
+            splits[split] = replace(named.with_blocks(blocks), notices=())
     return splits
 
 
-def _distinct_facts(labels: NamedFacts) -> tuple[list[tuple[Ids, Ids]], list[Ids], int]:
-    """For each block its distinct facts, as symbols, with their signatures, and which of them each row is.
-
-    Symbols are entities and relations, numbered apart; the last value is how many there are.
-    """
-    ids = {relation: number for number, relation in enumerate(sorted(relations_of([labels])))}
-    names = EntityNames.of(labels)
+def _distinct_facts(named: NamedFacts) -> tuple[list[_DistinctFacts], int]:
+    """The distinct facts of each block, and the number of symbols."""
+    relations = sorted(relations_of([named]))
+    relation_ids = {relation: number for number, relation in enumerate(relations)}
+    names = EntityNames.of(named)
     entities = Vocabulary(names.names)
-    n_symbols = len(entities) + len(ids)
-    members, copies = [], []
-    for block, facts in encode_blocks(labels, names, entities, ids):
+    n_symbols = len(entities) + len(relations)
+
+    blocks = []
+    for block, facts in encode_blocks(named, names, entities, relation_ids):
         signature = block.signature.astype(np.int64)
         rows = np.column_stack([signature, facts.relation + len(entities), facts.entities])
-        sizes = [len(labels.signatures), *[n_symbols] * (1 + facts.arity)]
+        sizes = [len(named.signatures), *[n_symbols] * (1 + facts.arity)]
         index, numbers = RowIndex.build(list(rows.T), sizes)
         distinct = np.empty((len(index), rows.shape[1]), dtype=np.int64)
         distinct[numbers] = rows
-        members.append((distinct[:, 1:], distinct[:, 0]))
-        copies.append(numbers)
-    return members, copies, n_symbols
-
-
-def _numbered_by_signature(members: Sequence[tuple[Ids, Ids]]) -> list[Ids]:
-    """A number for every distinct fact over all blocks: signature by signature, and in order within each."""
-    signatures = np.concatenate([signature for _, signature in members])
-    numbers = np.empty(len(signatures), dtype=np.int64)
-    numbers[np.argsort(signatures, kind="stable")] = np.arange(len(signatures))
-    ends = np.cumsum([len(signature) for _, signature in members])
-    return np.split(numbers, ends[:-1])
+        blocks.append(_DistinctFacts(distinct[:, 1:], distinct[:, 0], numbers))
+    return blocks, n_symbols
 
 
 def split_rows(
@@ -81,19 +87,19 @@ def split_rows(
     seed: int,
     held_out: int,
     numbers: Sequence[Ids] | None = None,
-) -> npt.NDArray[np.bool_]:
-    """Choose ``held_out`` facts at random so that what is left still holds every symbol, where that can be.
+) -> Bools:
+    """Choose facts to hold out at random, so that the rest still has every symbol if possible.
 
     Parameters
     ----------
     members
-        Blocks ``(n, k)`` of symbols (entities and relations, numbered apart).
+        Blocks ``(n, k)`` of symbols (entities and relations, with no number in common).
     n_symbols
-        How many symbols there are.
+        The number of symbols.
     held_out
-        How many facts to choose; where covering every symbol leaves too few, the rest are chosen at random.
+        The number of facts to choose; if covering every symbol leaves too few, the rest is random.
     numbers
-        The number of each fact of each block; counted through all blocks where they are not given.
+        The number of each fact of each block; by default counted through all blocks.
 
     Returns
     -------
@@ -101,52 +107,60 @@ def split_rows(
 
     Notes
     -----
-    Facts come in a random order and are taken while each of their symbols stays in some other fact, as one would do
-    it by hand; whole rounds are taken at once: the first ``c - 1`` candidates of a symbol with ``c`` facts left may go.
+    This does in rounds what one would do fact by fact: go through the facts in random order and
+    take each whose symbols all stay in other facts. In a round, of a symbol with ``c`` facts left
+    the first ``c - 1`` candidates may go.
     """
     n_facts = sum(len(block) for block in members)
     if numbers is None:
         numbers = np.split(np.arange(n_facts), np.cumsum([len(block) for block in members])[:-1])
     facts, symbols = _pairs(members, numbers)
     rank = np.random.default_rng(seed).permutation(n_facts)
+
     chosen = np.zeros(n_facts, dtype=bool)
-    candidate = np.ones(n_facts, dtype=bool)
-    left = np.bincount(symbols, minlength=n_symbols)
-    while chosen.sum() < held_out and candidate.any():
-        candidate[facts[left[symbols] < 2]] = False
-        here = candidate[facts]
-        may_go = candidate.copy()
-        may_go[
-            facts[here][
-                _place_in_group(symbols[here], rank[facts[here]]) >= left[symbols[here]] - 1
-            ]
-        ] = False
+    is_candidate = np.ones(n_facts, dtype=bool)
+    n_left = np.bincount(symbols, minlength=n_symbols)
+    while chosen.sum() < held_out and is_candidate.any():
+        # A fact that is the last one of a symbol stays.
+        is_candidate[facts[n_left[symbols] < 2]] = False
+
+        # A fact may go if it comes early enough for each of its symbols.
+        pairs = is_candidate[facts]
+        own_facts = facts[pairs]
+        own_symbols = symbols[pairs]
+        is_late = _index_in_group(own_symbols, rank[own_facts]) >= n_left[own_symbols] - 1
+        may_go = is_candidate.copy()
+        may_go[own_facts[is_late]] = False
+
         going = np.flatnonzero(may_go)
         going = going[np.argsort(rank[going])][: held_out - int(chosen.sum())]
-        chosen[going], candidate[going] = True, False
-        left -= np.bincount(symbols[chosen[facts] & np.isin(facts, going)], minlength=n_symbols)
+        chosen[going] = True
+        is_candidate[going] = False
+        n_left -= np.bincount(symbols[np.isin(facts, going)], minlength=n_symbols)
+
     rest = np.flatnonzero(~chosen)
     chosen[rest[np.argsort(-rank[rest])][: held_out - int(chosen.sum())]] = True
     return chosen
 
 
 def _pairs(members: Sequence[Ids], numbers: Sequence[Ids]) -> tuple[Ids, Ids]:
-    """Which fact holds which symbol, each pair once."""
-    facts, symbols = [], []
+    """Facts and their symbols, each pair once."""
+    facts = []
+    symbols = []
     for block, own in zip(members, numbers, strict=True):
         ordered = np.sort(block, axis=1)
-        new = np.ones(ordered.shape, dtype=bool)
-        new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-        facts.append(own[np.nonzero(new)[0]])
-        symbols.append(ordered[new])
+        is_new = np.ones(ordered.shape, dtype=bool)
+        is_new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+        facts.append(own[np.nonzero(is_new)[0]])
+        symbols.append(ordered[is_new])
     return np.concatenate(facts), np.concatenate(symbols)
 
 
-def _place_in_group(groups: Ids, rank: Ids) -> Ids:
-    """The place of each element among those of its group, from 0, by rank."""
+def _index_in_group(groups: Ids, rank: Ids) -> Ids:
+    """The index of each element among those of its group, ordered by rank."""
     order = np.lexsort((rank, groups))
-    ordered = groups[order]
-    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
-    places = np.empty(len(groups), dtype=np.int64)
-    places[order] = np.arange(len(groups)) - np.repeat(starts, np.diff(starts, append=len(groups)))
-    return places
+    starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
+    sizes = np.diff(starts, append=len(groups))
+    index = np.empty(len(groups), dtype=np.int64)
+    index[order] = expand_spans(np.zeros_like(sizes), sizes)
+    return index

@@ -19,7 +19,7 @@ from getd.io.lines import BOM, read_blocks
 
 
 class Vocabulary(Sequence[str]):
-    """Distinct names in sorted order (by code point); a name's number is its place.
+    """Distinct names, sorted by code point; the id of a name is its index.
 
     >>> names = Vocabulary(["Jordan", "Bulls", "Jordan"])
     >>> list(names), names.id("Jordan"), names.ids(["Jordan", "Bulls"]).tolist()
@@ -29,8 +29,7 @@ class Vocabulary(Sequence[str]):
     __slots__ = ("_names",)
 
     def __init__(self, names: Iterable[str] | pl.Series) -> None:
-        series = names if isinstance(names, pl.Series) else text_series("name", list(names))
-        self._names = series.cast(pl.String).alias("name").unique().sort().rechunk()
+        self._names = _to_series(names).unique().sort().rechunk()
 
     def __len__(self) -> int:
         return len(self._names)
@@ -40,8 +39,8 @@ class Vocabulary(Sequence[str]):
     @overload
     def __getitem__(self, item: slice) -> list[str]: ...
     def __getitem__(self, item: int | slice) -> str | list[str]:
-        found = self._names[item]
-        return found.to_list() if isinstance(found, pl.Series) else str(found)
+        name = self._names[item]
+        return name.to_list() if isinstance(name, pl.Series) else str(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names.to_list())
@@ -64,64 +63,70 @@ class Vocabulary(Sequence[str]):
         return self._names
 
     def id(self, name: str) -> int:
-        """The number of a name; an unknown one is refused with the nearest."""
-        found = self._find(name)
-        if found is None:
+        """The id of a name; an unknown name is refused, with the nearest one as a hint."""
+        index = self._find(name)
+        if index is None:
             raise UnknownName(f"unknown name {name!r}", lambda: self.hint(name))
-        return found
+        return index
 
     def hint(self, name: str) -> str:
-        """The nearest name, ready to be added to a message; of many names, the nearest that begins alike."""
-        place = int(self._names.search_sorted(name))
-        start = max(0, min(place - MAX_COMPARED // 2, len(self) - MAX_COMPARED))
+        """The nearest name, as a hint for a message; of many, among those that begin like it."""
+        index = int(self._names.search_sorted(name))
+        start = max(0, min(index - MAX_COMPARED // 2, len(self) - MAX_COMPARED))
         return nearest(name, self._names[start : start + MAX_COMPARED].to_list())
 
     def ids(self, names: Iterable[str] | pl.Series) -> Ids:
-        """The numbers of many names at once."""
-        series = names if isinstance(names, pl.Series) else text_series("name", list(names))
-        asked = series.cast(pl.String).alias("name").to_frame()
+        """The ids of many names at once."""
+        queries = _to_series(names).to_frame()
         numbered = pl.DataFrame([self._names, pl.Series("id", np.arange(len(self)))])
-        ids = asked.join(numbered, on="name", how="left", maintain_order="left")["id"]
+        ids = queries.join(numbered, on="name", how="left", maintain_order="left")["id"]
         if ids.has_nulls():
-            self.id(asked.filter(ids.is_null())["name"][0])
-        found: Ids = ids.to_numpy()
-        return found
+            self.id(queries.filter(ids.is_null())["name"][0])
+        return ids.to_numpy()
 
     def decode(self, ids: npt.ArrayLike) -> list[str]:
-        """The names of many numbers."""
+        """The names of many ids."""
         return self._names.gather(np.asarray(ids, dtype=np.int64)).to_list()
 
     def save(self, path: Path) -> None:
         """Write one name a line, escaped, whole or not at all."""
+        lines = self._names.to_frame().select(escape_expr(pl.col("name"))).to_series()
         with atomic_path(path) as temporary:
-            write_lines(
-                temporary, self._names.to_frame().select(escape_expr(pl.col("name"))).to_series()
-            )
+            write_lines(temporary, lines)
 
     @classmethod
     def open(cls, path: Path) -> Vocabulary:
-        """Read what :meth:`save` wrote; names that are not in order are refused, as their numbers would change."""
+        """Read what :meth:`save` wrote; refuse names out of order, as their ids would change."""
         try:
             text = b"".join(read_blocks(path)).removeprefix(BOM).decode("utf-8")
         except UnicodeDecodeError as error:
-            raise FactError(
-                f"{path}: expected UTF-8, found another byte at offset {error.start}"
-            ) from None
+            message = f"expected UTF-8, found another byte at offset {error.start}"
+            raise FactError(f"{path}: {message}") from None
+
         lines = pl.Series("name", text.split("\n")[:-1], dtype=pl.String)
         names = lines.to_frame().select(unescape_expr(pl.col("name"))).to_series()
-        found = cls(names)
-        if not found.names.equals(names):
+        vocabulary = cls(names)
+        if not vocabulary.names.equals(names):
             raise FactError(f"{path}: expected distinct names in ascending order, found others")
-        return found
+        return vocabulary
 
     def _find(self, name: str) -> int | None:
-        place = int(self._names.search_sorted(name))
-        return place if place < len(self) and self._names[place] == name else None
+        index = int(self._names.search_sorted(name))
+        return index if index < len(self) and self._names[index] == name else None
 
 
 def write_lines(path: Path, lines: pl.Series) -> None:
-    """Write text lines as they are; a byte order mark goes first where the text begins with that very character."""
+    """Write lines of text as they are.
+
+    A text that begins with U+FEFF gets a byte order mark before it, because readers drop one.
+    """
     with path.open("wb") as file:
         if len(lines) and lines[0].startswith(BOM.decode()):
             file.write(BOM)
         lines.to_frame("line").write_csv(file, include_header=False, quote_style="never")
+
+
+def _to_series(names: Iterable[str] | pl.Series) -> pl.Series:
+    """A text column of the name ``name``."""
+    series = names if isinstance(names, pl.Series) else text_series("name", list(names))
+    return series.cast(pl.String).alias("name")

@@ -72,9 +72,9 @@ def train(
             config = _resumed(kb, folder, config)
             model_sizes = checked_sizes(folder, kb)
         else:
-            kb.split("train")
+            kb.require("train")
             if config.memory.use:
-                kb.split("valid")
+                kb.require("valid")
             model_sizes = sizes(kb)
 
         # A new folder is created once the trainer stands: until then mistakes leave no file behind.

@@ -71,7 +71,7 @@ def tune(
     name = parsed.model_name
     searched = read_space(space, parsed)
     for split in ("train", "valid"):  # before a study is begun
-        kb.split(split)
+        kb.require(split)
     label = str(study) if storage else f"{kb.name}-{name}"
     opened = Study(storage or str(study), label, kb.name, parsed, searched, pruning, seed)
     folder = RunFolder(Path(out) if out else Path("runs") / f"{kb.name}-{name}-tuned")

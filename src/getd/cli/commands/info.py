@@ -69,7 +69,7 @@ def info(
 def _baselines(kb: KnowledgeBase) -> dict[str, Any]:
     from getd.evaluation.evaluate import evaluate_baselines
 
-    kb.split("test")
+    kb.require("test")
     return {name: found.as_dict() for name, found in evaluate_baselines(kb).items()}
 
 
