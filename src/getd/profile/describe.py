@@ -1,16 +1,17 @@
-"""An honest report about a knowledge base: what it holds, what is doubtful, what leaks."""
+"""A profile of a knowledge base: what it holds, what is doubtful, what leaks."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from getd.arrays import Bools, Ids
-from getd.facts.facts import Blocks, count
+from getd.facts.facts import Blocks, Facts, count, join
 from getd.facts.knowledge_base import KnowledgeBase, overlap
 from getd.facts.split import SPLITS
 from getd.profile.leakage import Leakage, leakage
@@ -25,11 +26,11 @@ class SplitReport:
     arities: dict[int, int]  # facts by arity
     entities: int
     relations: int
-    duplicates: int  # dropped: all that stood more than once
-    reordered_duplicates: int  # of these, alike only once qualifiers stand in canonical order
-    unseen_entities: int | None  # entities that train has not; None without train
+    duplicates: int  # repeated facts that were dropped
+    reordered_duplicates: int  # of these, with their qualifiers in another order
+    unseen_entities: int | None  # entities that train does not have; None without train
     unseen_relations: int | None
-    literal_facts: float  # share of facts that hold a date or a number
+    literal_facts: float  # share of facts with a date or a number
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,7 @@ class ArityReport:
     facts: int
     relations: int
     entities: int
-    density: (
-        float  # facts over all that could be made of the entities each role of each relation has
-    )
+    density: float  # facts over all combinations of the entities of each role, by relation
 
 
 @dataclass(frozen=True)
@@ -50,18 +49,18 @@ class RelationReport:
 
     arity: int
     facts: dict[str, int]  # by split
-    roles: tuple[tuple[str, int], ...]  # each role and how many entities fill it
+    roles: tuple[tuple[str, int], ...]  # each role and the number of entities that fill it
     density: float  # facts over the product of these
 
 
 @dataclass(frozen=True)
 class Report:
-    """What :func:`describe` finds."""
+    """The result of :func:`describe`."""
 
     name: str
     entities: int
     relations: int
-    relation_names: int  # fewer than relations where a name has several role signatures
+    relation_names: int  # fewer than relations if a name has several role signatures
     splits: dict[str, SplitReport]
     arities: dict[int, ArityReport]
     by_relation: dict[str, RelationReport]
@@ -69,7 +68,7 @@ class Report:
     reordered_duplicates: int
     overlap: dict[str, int]  # "train/test": facts that both have
     literals: dict[str, float]  # shares of the entities that read as dates, as numbers
-    leakage: Leakage | None  # of test, or valid where there is no test; None without train
+    leakage: Leakage | None  # of test, or of valid if there is no test; None without train
     notices: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
@@ -80,36 +79,47 @@ class Report:
 
 def describe(kb: KnowledgeBase) -> Report:
     """Report about a knowledge base."""
-    date, number = dates(kb.entities), numbers(kb.entities)
-    by_relation = _relations(kb)
-    measured = next((split for split in ("test", "valid") if count(kb.splits.get(split, {}))), None)
+    is_date = dates(kb.entities)
+    is_number = numbers(kb.entities)
+    is_literal = is_date | is_number
+    all_facts = join(*kb.splits.values())
+    by_relation = _describe_relations(kb, all_facts)
+
+    shared = {}
+    for first, second in combinations(SPLITS, 2):
+        if first in kb.splits and second in kb.splits:
+            shared[f"{first}/{second}"] = overlap(kb, first, second)
+    leaking = next((split for split in ("test", "valid") if count(kb.splits.get(split, {}))), None)
     return Report(
         name=kb.name,
         entities=kb.n_entities,
         relations=kb.n_relations,
-        relation_names=len({relation.name for relation in kb.signatures}),
-        splits={split: _split(kb, split, date | number) for split in kb.splits},
-        arities={arity: _arity(kb, arity, by_relation) for arity in kb.arities},
+        relation_names=len(kb.relations_named),
+        splits={split: _describe_split(kb, split, is_literal) for split in kb.splits},
+        arities={arity: _describe_arity(all_facts[arity], by_relation) for arity in all_facts},
         by_relation=by_relation,
-        duplicates=sum(found.total for found in kb.duplicates.values()),
-        reordered_duplicates=sum(found.reordered for found in kb.duplicates.values()),
-        overlap={
-            f"{a}/{b}": overlap(kb, a, b)
-            for a in kb.splits
-            for b in kb.splits
-            if SPLITS.index(a) < SPLITS.index(b)
-        },
-        literals={"dates": float(date.mean()), "numbers": float(number.mean())},
-        leakage=leakage(kb, measured) if measured and "train" in kb.splits else None,
+        duplicates=sum(dropped.total for dropped in kb.duplicates.values()),
+        reordered_duplicates=sum(dropped.reordered for dropped in kb.duplicates.values()),
+        overlap=shared,
+        literals={"dates": float(is_date.mean()), "numbers": float(is_number.mean())},
+        leakage=leakage(kb, leaking) if leaking and "train" in kb.splits else None,
         notices=kb.notices,
     )
 
 
-def _split(kb: KnowledgeBase, split: str, literal: Bools) -> SplitReport:
-    blocks, train = kb.splits[split], kb.splits.get("train")
+def _describe_split(kb: KnowledgeBase, split: str, is_literal: Bools) -> SplitReport:
+    blocks = kb.splits[split]
     entities, relations = _used(kb, blocks)
-    seen = _used(kb, train) if train is not None else None
-    with_literal = sum(int(literal[facts.entities].any(axis=1).sum()) for facts in blocks.values())
+    unseen_entities = None
+    unseen_relations = None
+    if "train" in kb.splits:
+        seen_entities, seen_relations = _used(kb, kb.splits["train"])
+        unseen_entities = int((entities & ~seen_entities).sum())
+        unseen_relations = int((relations & ~seen_relations).sum())
+
+    n_literal = 0
+    for facts in blocks.values():
+        n_literal += int(is_literal[facts.entities].any(axis=1).sum())
     return SplitReport(
         facts=count(blocks),
         arities={arity: len(facts) for arity, facts in blocks.items()},
@@ -117,70 +127,73 @@ def _split(kb: KnowledgeBase, split: str, literal: Bools) -> SplitReport:
         relations=int(relations.sum()),
         duplicates=kb.duplicates[split].total,
         reordered_duplicates=kb.duplicates[split].reordered,
-        unseen_entities=None if seen is None else int((entities & ~seen[0]).sum()),
-        unseen_relations=None if seen is None else int((relations & ~seen[1]).sum()),
-        literal_facts=with_literal / count(blocks),
+        unseen_entities=unseen_entities,
+        unseen_relations=unseen_relations,
+        literal_facts=n_literal / count(blocks),
     )
 
 
 def _used(kb: KnowledgeBase, blocks: Blocks) -> tuple[Bools, Bools]:
-    entities, relations = np.zeros(kb.n_entities, dtype=bool), np.zeros(kb.n_relations, dtype=bool)
+    """Which entities and which relations some facts use."""
+    entities = np.zeros(kb.n_entities, dtype=bool)
+    relations = np.zeros(kb.n_relations, dtype=bool)
     for facts in blocks.values():
-        entities[facts.entities], relations[facts.relation] = True, True
+        entities[facts.entities] = True
+        relations[facts.relation] = True
     return entities, relations
 
 
-def _arity(kb: KnowledgeBase, arity: int, by_relation: Mapping[str, RelationReport]) -> ArityReport:
-    blocks = [blocks[arity] for blocks in kb.splits.values() if arity in blocks]
-    relations = [relation for relation in by_relation.values() if relation.arity == arity]
-    room = sum(_room(relation.roles) for relation in relations)
-    n_facts = sum(map(len, blocks))
-    n_entities = len(np.unique(np.concatenate([facts.entities.ravel() for facts in blocks])))
+def _describe_arity(facts: Facts, by_relation: Mapping[str, RelationReport]) -> ArityReport:
+    relations = [relation for relation in by_relation.values() if relation.arity == facts.arity]
+    n_possible = sum(_count_possible(relation.roles) for relation in relations)
     return ArityReport(
-        facts=n_facts, relations=len(relations), entities=n_entities, density=n_facts / room
+        facts=len(facts),
+        relations=len(relations),
+        entities=len(np.unique(facts.entities)),
+        density=len(facts) / n_possible,
     )
 
 
-def _relations(kb: KnowledgeBase) -> dict[str, RelationReport]:
-    found: dict[int, RelationReport] = {}
-    for arity in kb.arities:
-        blocks = {split: blocks[arity] for split, blocks in kb.splits.items() if arity in blocks}
-        relations, which = np.unique(
-            np.concatenate([facts.relation for facts in blocks.values()]), return_inverse=True
-        )
-        parts = np.split(
-            which.reshape(-1), np.cumsum([len(facts) for facts in blocks.values()])[:-1]
-        )
-        counts = {
-            split: np.bincount(part, minlength=len(relations)).tolist()
-            for split, part in zip(blocks, parts, strict=True)
-        }
-        entities = np.concatenate([facts.entities for facts in blocks.values()])
-        fillers = np.stack(
-            [_distinct(which.reshape(-1), column, len(relations)) for column in entities.T]
-        )
-        for number, relation in enumerate(relations.tolist()):
-            roles = tuple(
-                zip(kb.signatures[relation].roles, fillers[:, number].tolist(), strict=True)
-            )
-            facts = {split: counted[number] for split, counted in counts.items()}
-            density = sum(facts.values()) / _room(roles)
-            found[relation] = RelationReport(arity=arity, facts=facts, roles=roles, density=density)
-    names = list(kb.relations)
-    return {names[relation]: found[relation] for relation in sorted(found)}
+def _describe_relations(kb: KnowledgeBase, all_facts: Blocks) -> dict[str, RelationReport]:
+    """Describe each relation, by its label, in the order of the ids."""
+    reports: dict[int, RelationReport] = {}
+    for arity, facts in all_facts.items():
+        relations, kind = np.unique(facts.relation, return_inverse=True)
+        kind = kind.reshape(-1)
+        fillers = [_count_distinct(kind, column, len(relations)) for column in facts.entities.T]
+
+        # The facts of the splits come one after the other.
+        counts: dict[str, list[int]] = {}
+        start = 0
+        for split, blocks in kb.splits.items():
+            if arity in blocks:
+                stop = start + len(blocks[arity])
+                counts[split] = np.bincount(kind[start:stop], minlength=len(relations)).tolist()
+                start = stop
+
+        for i, relation in enumerate(relations.tolist()):
+            n_entities = [int(number[i]) for number in fillers]
+            roles = tuple(zip(kb.signatures[relation].roles, n_entities, strict=True))
+            by_split = {split: number[i] for split, number in counts.items()}
+            density = sum(by_split.values()) / _count_possible(roles)
+            reports[relation] = RelationReport(arity, by_split, roles, density)
+
+    return {kb.relations[relation]: reports[relation] for relation in sorted(reports)}
 
 
-def _distinct(relations: Ids, entities: Ids, n_relations: int) -> Ids:
-    """How many entities each relation has at a position, ``(n_relations,)``."""
+def _count_possible(roles: tuple[tuple[str, int], ...]) -> float:
+    """The number of facts that the entities of each role could make."""
+    return math.prod(float(number) for _, number in roles)
+
+
+def _count_distinct(relations: Ids, entities: Ids, n_relations: int) -> Ids:
+    """The number of entities that each relation has at a position, ``(n_relations,)``."""
     size = 1 + int(entities.max())
     return np.bincount(np.unique(relations * size + entities) // size, minlength=n_relations)
 
 
-def _room(roles: tuple[tuple[str, int], ...]) -> float:
-    return math.prod(float(number) for _, number in roles)
-
-
 def _plain(value: Any) -> Any:
+    """Plain dictionaries with text keys, and lists."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
