@@ -35,8 +35,22 @@ def training_notices(
             'try a smaller training.learning_rate, training.clip=1 or model.norm="rms"'
         )
 
-    if "valid" in kb.splits:
-        yield from _below_baseline(model, kb)
+    if "valid" not in kb.splits:
+        return
+    known = known_for_choosing(kb)
+
+    def mrr(ranked: ScoringModel) -> float:
+        return validation_mrr(ranked, kb.split("valid"), known, sample=SAMPLE)
+
+    baselines = {name: mrr(baseline) for name, baseline in baseline_models(kb).items()}
+    better = max(baselines, key=lambda name: baselines[name])
+    own = mrr(model)
+    if own < baselines[better]:
+        counting = f"that of counting ({better}: {baselines[better]:.3f})"
+        yield (
+            f"validation MRR {own:.3f} is below {counting}; "
+            "try getd remember, more training.epochs or getd tune"
+        )
 
 
 def largest_fall(validations: Sequence[Validation]) -> tuple[Validation, Validation] | None:
@@ -54,20 +68,3 @@ def largest_fall(validations: Sequence[Validation]) -> tuple[Validation, Validat
         elif best and validation.mrr < best.mrr / 2:
             falls.append((best, validation))
     return min(falls, key=lambda fall: fall[1].mrr / fall[0].mrr, default=None)
-
-
-def _below_baseline(model: ScoringModel, kb: KnowledgeBase) -> Iterator[str]:
-    known = known_for_choosing(kb)
-
-    def mrr(ranked: ScoringModel) -> float:
-        return validation_mrr(ranked, kb.split("valid"), known, sample=SAMPLE)
-
-    baselines = {name: mrr(baseline) for name, baseline in baseline_models(kb).items()}
-    better = max(baselines, key=lambda name: baselines[name])
-    own = mrr(model)
-    if own < baselines[better]:
-        counting = f"that of counting ({better}: {baselines[better]:.3f})"
-        yield (
-            f"validation MRR {own:.3f} is below {counting}; "
-            "try getd remember, more training.epochs or getd tune"
-        )

@@ -22,8 +22,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -104,7 +103,13 @@ class Trainer:
             is_last = progress.finished or epoch.epoch == settings.epochs
             if checkpoint and (is_last or epoch.epoch % settings.checkpoint_every == 0):
                 self.save(checkpoint)
-        self._keep_best()
+
+        # Without a validation, the last weights are the best.
+        if self.best:
+            self.model.load_state_dict(self.best)
+        else:
+            self._load_evaluated_weights()
+        self.model.eval()
 
     def _train_epoch(self, checkpoint: Path | None, callbacks: Callbacks) -> None:
         """Take a step on each batch of the epoch that is not done yet."""
@@ -184,41 +189,26 @@ class Trainer:
         if self.validate is None or not is_due:
             return None, None
 
-        with self._evaluated_weights():
-            self.regime.take_statistics(self.model)
-            mrr = self.validate(self.model)
-            loss = self.held_out_loss(self.model) if self.held_out_loss else None
-            if mrr > progress.best_mrr:
-                progress.best_mrr = mrr
-                progress.best_epoch = progress.epoch
-                progress.worse = 0
-                self.best = copy_weights(self.model)
-            else:
-                progress.worse += 1
+        current = copy_weights(self.model) if self.average else None
+        self._load_evaluated_weights()
+        mrr = self.validate(self.model)
+        loss = self.held_out_loss(self.model) if self.held_out_loss else None
+        if mrr > progress.best_mrr:
+            progress.best_mrr = mrr
+            progress.best_epoch = progress.epoch
+            progress.worse = 0
+            self.best = copy_weights(self.model)
+        else:
+            progress.worse += 1
+        if current is not None:
+            self.model.load_state_dict(current)
         return mrr, loss
 
-    @contextmanager
-    def _evaluated_weights(self) -> Iterator[None]:
-        """Put the moving average, if there is one, into the model for a while."""
-        if self.average is None:
-            yield
-            return
-        current = copy_weights(self.model)
-        self.model.load_state_dict(self.average.weights())
-        try:
-            yield
-        finally:
-            self.model.load_state_dict(current)
-
-    def _keep_best(self) -> None:
-        """Leave the best weights on validation in the model, or the last if none was measured."""
-        if self.best:
-            self.model.load_state_dict(self.best)
-        else:
-            if self.average:
-                self.model.load_state_dict(self.average.weights())
-            self.regime.take_statistics(self.model)
-        self.model.eval()
+    def _load_evaluated_weights(self) -> None:
+        """Put the moving average, if there is one, into the model, with statistics for it."""
+        if self.average:
+            self.model.load_state_dict(self.average.weights())
+        self.regime.take_statistics(self.model)
 
     def save(self, path: Path) -> None:
         """Write a checkpoint."""

@@ -33,9 +33,7 @@ class MovingAverage:
         self.seen: Weights = {}  # log D_s of the step that each row was last brought up to
         for name in self._names.values():
             average = self.average[name]
-            self.seen[name] = torch.zeros(
-                len(average), 1, dtype=torch.float64, device=average.device
-            )
+            self.seen[name] = average.new_zeros(len(average), 1, dtype=torch.float64)
 
     @torch.no_grad()
     def before_step(self, touched: TouchedRows) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import torch
-from torch import Tensor
 
 from getd.facts.facts import Blocks, sample_facts
 from getd.models.base import DotProductModel, ScoringModel
@@ -23,7 +20,13 @@ def take_statistics(model: ScoringModel, blocks: Blocks, seed: int, device: torc
     norms = batch_norms(model)
     if not norms:
         return
-    batches = list(_batches(blocks, seed, device))
+
+    batches = []
+    for arity, facts in blocks.items():
+        for sample in sample_facts({arity: facts}, SAMPLE, seed).values():
+            for start in range(0, len(sample), BATCH_ROWS):
+                rows = slice(start, start + BATCH_ROWS)
+                batches.append(sample.take(rows).to_tensors(device))
     with taking_statistics(model, norms):
         for relation, entities in batches:
             model.pass_through(relation, entities)
@@ -34,13 +37,3 @@ def take_statistics(model: ScoringModel, blocks: Blocks, seed: int, device: torc
         with taking_statistics(model, unseen):
             for _, entities in batches:
                 model.relation_query(entities)
-
-
-def _batches(blocks: Blocks, seed: int, device: torch.device) -> Iterator[tuple[Tensor, Tensor]]:
-    """The relations and the entities of facts, one arity at a time."""
-    for arity, facts in blocks.items():
-        for sample in sample_facts({arity: facts}, SAMPLE, seed).values():
-            for start in range(0, len(sample), BATCH_ROWS):
-                batch = sample.take(slice(start, start + BATCH_ROWS))
-                relation = torch.tensor(batch.relation, device=device)
-                yield relation, torch.tensor(batch.entities, device=device)

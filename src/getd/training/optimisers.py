@@ -18,6 +18,9 @@ from getd.runs.config import TrainSettings
 EPS = 1e-8
 
 
+State = dict[str, Tensor]
+
+
 class RowOptimiser(torch.optim.Optimizer):
     """Steps on the rows that a sparse, coalesced gradient names; never reads the others."""
 
@@ -30,18 +33,19 @@ class RowOptimiser(torch.optim.Optimizer):
             for table in group["params"]:
                 if table.grad is None:
                     continue
+                state = self.state[table]
+                if not state:
+                    state |= self.first_state(table)
                 rows = table.grad._indices()[0]
-                change = self._change(self.state[table], table, rows, table.grad._values())
+                change = self._change(state, rows, table.grad._values())
                 table.index_add_(0, rows, change, alpha=-group["lr"])
 
-    def _change(
-        self, state: dict[str, Tensor], table: Tensor, rows: Tensor, grad: Tensor
-    ) -> Tensor:
-        """What a learning rate of 1 subtracts from these rows; updates the state."""
+    def first_state(self, table: Tensor) -> State:
+        """The state of a table before its first step."""
         raise NotImplementedError
 
-    def empty_state(self, table: Tensor) -> dict[str, Tensor]:
-        """The state of a table before its first step."""
+    def _change(self, state: State, rows: Tensor, grad: Tensor) -> Tensor:
+        """Update the state; return what a learning rate of 1 subtracts from these rows."""
         raise NotImplementedError
 
 
@@ -51,11 +55,11 @@ class RowAdam(RowOptimiser):
     BETA1 = 0.9
     BETA2 = 0.999
 
-    def _change(
-        self, state: dict[str, Tensor], table: Tensor, rows: Tensor, grad: Tensor
-    ) -> Tensor:
-        if not state:
-            state |= self.empty_state(table)
+    def first_state(self, table: Tensor) -> State:
+        steps = torch.zeros(len(table), 1, device=table.device)
+        return {"mean": torch.zeros_like(table), "square": torch.zeros_like(table), "steps": steps}
+
+    def _change(self, state: State, rows: Tensor, grad: Tensor) -> Tensor:
         steps = state["steps"][rows] + 1
         mean = state["mean"][rows].lerp_(grad, 1 - self.BETA1)
         square = state["square"][rows].mul_(self.BETA2).addcmul_(grad, grad, value=1 - self.BETA2)
@@ -66,28 +70,17 @@ class RowAdam(RowOptimiser):
         scale = (1 - self.BETA2**steps).sqrt_().div_(1 - self.BETA1**steps)
         return mean.mul_(scale).div_(square.sqrt_().add_(EPS))
 
-    def empty_state(self, table: Tensor) -> dict[str, Tensor]:
-        return {
-            "mean": torch.zeros_like(table),
-            "square": torch.zeros_like(table),
-            "steps": torch.zeros(len(table), 1, device=table.device),
-        }
-
 
 class RowAdagrad(RowOptimiser):
     """Adagrad with one sum of squares per row, of the mean over its dimensions."""
 
-    def _change(
-        self, state: dict[str, Tensor], table: Tensor, rows: Tensor, grad: Tensor
-    ) -> Tensor:
-        if not state:
-            state |= self.empty_state(table)
+    def first_state(self, table: Tensor) -> State:
+        return {"sum": torch.zeros(len(table), 1, device=table.device, dtype=table.dtype)}
+
+    def _change(self, state: State, rows: Tensor, grad: Tensor) -> Tensor:
         total = state["sum"][rows].add_(grad.square().mean(dim=1, keepdim=True))
         state["sum"].index_copy_(0, rows, total)
         return grad / total.sqrt_().add_(EPS)
-
-    def empty_state(self, table: Tensor) -> dict[str, Tensor]:
-        return {"sum": torch.zeros(len(table), 1, device=table.device, dtype=table.dtype)}
 
 
 ROW_OPTIMISERS: dict[str, type[RowOptimiser]] = {"adam": RowAdam, "adagrad": RowAdagrad}
@@ -105,17 +98,14 @@ class Optimisers:
             parameter for parameter in model.parameters() if id(parameter) not in table_ids
         ]
 
-        learning_rate = settings.learning_rate
+        rate = settings.learning_rate
         self.by_name: dict[str, torch.optim.Optimizer] = {}
         if self.whole and settings.optimizer == "adam":
-            adam = torch.optim.Adam(self.whole, lr=learning_rate, fused=True)
-            self.by_name["whole"] = adam
+            self.by_name["whole"] = torch.optim.Adam(self.whole, rate, fused=True)
         elif self.whole:
-            adagrad = torch.optim.Adagrad(self.whole, lr=learning_rate, eps=EPS, fused=True)
-            self.by_name["whole"] = adagrad
+            self.by_name["whole"] = torch.optim.Adagrad(self.whole, rate, eps=EPS, fused=True)
         if self.tables:
-            by_row = ROW_OPTIMISERS[settings.optimizer](self.tables, learning_rate)
-            self.by_name["rows"] = by_row
+            self.by_name["rows"] = ROW_OPTIMISERS[settings.optimizer](self.tables, rate)
 
     def set_learning_rate(self, learning_rate: float) -> None:
         """Set the learning rate of the steps to come."""
@@ -123,7 +113,7 @@ class Optimisers:
             for group in optimiser.param_groups:
                 group["lr"] = learning_rate
 
-    def state(self) -> dict[str, Tensor]:
+    def state(self) -> State:
         """All that is needed to resume, by optimiser, number of the parameter, and name."""
         state = {}
         for kind, optimiser in self.by_name.items():
@@ -132,18 +122,19 @@ class Optimisers:
                     state[f"{kind}/{number}/{name}"] = torch.as_tensor(value)
         return state
 
-    def state_like(self, names: Iterable[str]) -> dict[str, Tensor]:
+    def state_like(self, names: Iterable[str]) -> State:
         """What a :meth:`state` with the parameters in these names holds; shapes and types only."""
-        parameters = {name.rpartition("/")[0] for name in names}
-        state = {}
+        expected = {name.rpartition("/")[0] for name in names}
+        state: State = {}
         for kind, optimiser in self.by_name.items():
             for number, parameter in enumerate(optimiser.param_groups[0]["params"]):
-                if f"{kind}/{number}" in parameters:
-                    for name, tensor in _state_like(optimiser, parameter).items():
-                        state[f"{kind}/{number}/{name}"] = tensor
+                key = f"{kind}/{number}"
+                if key in expected:
+                    first = _first_state(optimiser, torch.empty_like(parameter, device="meta"))
+                    state |= {f"{key}/{name}": tensor for name, tensor in first.items()}
         return state
 
-    def load_state(self, tensors: dict[str, Tensor]) -> None:
+    def load_state(self, tensors: State) -> None:
         """Resume from a :meth:`state`."""
         states: dict[str, dict[int, dict[str, Any]]] = {kind: {} for kind in self.by_name}
         for key, tensor in tensors.items():
@@ -153,12 +144,11 @@ class Optimisers:
             optimiser.load_state_dict(optimiser.state_dict() | {"state": states[kind]})
 
 
-def _state_like(optimiser: torch.optim.Optimizer, parameter: Tensor) -> dict[str, Tensor]:
-    """What an optimiser keeps of a parameter, without numbers."""
-    whole = torch.empty_like(parameter, device="meta")
+def _first_state(optimiser: torch.optim.Optimizer, parameter: Tensor) -> State:
+    """What an optimiser keeps of a parameter."""
     if isinstance(optimiser, RowOptimiser):
-        return optimiser.empty_state(whole)
-    step = torch.empty((), device="meta")
+        return optimiser.first_state(parameter)
+    step = torch.empty((), device=parameter.device)
     if isinstance(optimiser, torch.optim.Adam):
-        return {"step": step, "exp_avg": whole, "exp_avg_sq": whole}
-    return {"step": step, "sum": whole}
+        return {"step": step, "exp_avg": parameter, "exp_avg_sq": parameter}
+    return {"step": step, "sum": parameter}

@@ -6,7 +6,7 @@ Shapes: ``b`` questions or facts, ``n`` positions of a fact, ``m`` candidates.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from torch import Tensor
 
@@ -17,13 +17,9 @@ Scored = TypeVar("Scored", contravariant=True)
 
 
 class Loss(Protocol[Scored]):
-    """The mean loss of a batch, from its scores."""
+    """The mean loss of a batch, from its scores, for autograd."""
 
-    # A softmax over the candidates: of dot products it is fused with the scoring (kvsall), and
-    # weights can make drawn negatives stand for all candidates (sampled).
-    is_softmax: ClassVar[bool] = False
-
-    def __call__(self, batch: Scored, settings: TrainSettings) -> Tensor: ...
+    def __call__(self, batch: Scored, settings: TrainSettings, /) -> Tensor: ...
 
 
 @dataclass(frozen=True)

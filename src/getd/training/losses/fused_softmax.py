@@ -44,8 +44,8 @@ class LossSum:
         self._buffers = buffers
         self._smoothing = smoothing
         self._values: list[Tensor] = []
-        self._outputs: list[Tensor] = []  # where autograd starts, and the gradient there
-        self._grads: list[Tensor | None] = []
+        self._outputs: list[Tensor] = []  # where autograd starts
+        self._grads: list[Tensor | None] = []  # the gradients there; None: 1
 
     def add(self, loss: Tensor) -> None:
         """Add a loss of autograd."""
@@ -56,27 +56,23 @@ class LossSum:
     def add_softmax(
         self, query: Tensor, table: Tensor, target: Tensor | Pairs, left_out: Pairs, weight: float
     ) -> None:
-        """Add the loss of queries against a table; the arguments of :func:`softmax_gradients`."""
-        into = Gradients(torch.empty_like(query), self._table_grad(table))
+        """Add :func:`softmax_gradients`; a table occurs once in a sum."""
+        if table.is_leaf:
+            if table not in self._buffers:
+                self._buffers[table] = torch.empty_like(table)
+            assert table.grad is None
+            table_grad = table.grad = self._buffers[table]
+        else:
+            table_grad = torch.empty_like(table)
+            self._outputs.append(table)
+            self._grads.append(table_grad)
+
+        into = Gradients(torch.empty_like(query), table_grad)
         with torch.no_grad():
             value = softmax_gradients(query, table, target, left_out, self._smoothing, weight, into)
         self._values.append(value)
         self._outputs.append(query)
         self._grads.append(into.query)
-
-    def _table_grad(self, table: Tensor) -> Tensor:
-        """The tensor that takes the gradient of a table, which occurs once in a sum."""
-        if not table.is_leaf:
-            grad = torch.empty_like(table)
-            self._outputs.append(table)
-            self._grads.append(grad)
-            return grad
-
-        if table not in self._buffers:
-            self._buffers[table] = torch.empty_like(table)
-        assert table.grad is None
-        table.grad = self._buffers[table]
-        return table.grad
 
     def backward(self) -> float:
         """Leave all gradients in the parameters and return the sum."""
@@ -145,11 +141,32 @@ def softmax_gradients(
         log_sums = sums.log() + torch.cat(shifts)
     into.query.div_(sums)
 
-    # The scores of the answers.
-    answers = _subtract_answers(query, table, target, weight * (1 - smoothing), into)
+    # The score of the answer, or the mean score of several.
+    if isinstance(target, Tensor):
+        answers = table[target]  # (b, d)
+        into.table.index_add_(0, target, query, alpha=-weight * (1 - smoothing))
+    else:
+        rows, columns = target
+        counts = torch.bincount(rows, minlength=len(query)).to(query.dtype)
+        share = counts.reciprocal_()[rows, None]
+        answers = torch.zeros_like(query).index_add_(0, rows, table[columns].mul_(share))
+        shared = query[rows].mul_(share)
+        into.table.index_add_(0, columns, shared, alpha=-weight * (1 - smoothing))
+    into.query.sub_(answers, alpha=weight * (1 - smoothing))
     loss = log_sums.sum() - (1 - smoothing) * (query * answers).sum()
+
+    # The mean score of all candidates that take part.
     if smoothing:
-        loss = loss - _smooth(query, table, left_out, smoothing, weight, into)
+        rows, columns = left_out
+        n_left_out = torch.bincount(rows, minlength=len(query))[:, None].to(query.dtype)
+        share = smoothing / (len(table) - n_left_out)  # (b, 1)
+        total = table.sum(dim=0).repeat(len(query), 1)
+        mean = share * total.index_add_(0, rows, table[columns], alpha=-1)  # (b, d)
+        shared = share * query
+        into.query.sub_(mean, alpha=weight)
+        into.table.sub_(shared.sum(dim=0), alpha=weight)
+        into.table.index_add_(0, columns, shared[rows], alpha=weight)
+        loss = loss - (query * mean).sum()
     return weight * loss
 
 
@@ -190,16 +207,17 @@ def _cache_bytes() -> int:
     return size if size > 0 else 1 << 20
 
 
-_buffers = threading.local()
+_buffers = threading.local()  # a buffer for each device and type of numbers
 
 
 def _buffer(like: Tensor, size: int) -> Tensor:
     """A buffer for scores, the same for every call: fresh memory would be mapped page by page."""
-    kept: dict[tuple[torch.device, torch.dtype], Tensor] = vars(_buffers).setdefault("kept", {})
-    key = (like.device, like.dtype)
-    if key not in kept or len(kept[key]) < size:
-        kept[key] = like.new_empty(size)
-    return kept[key]
+    key = f"{like.device} {like.dtype}"
+    buffer: Tensor | None = getattr(_buffers, key, None)
+    if buffer is None or len(buffer) < size:
+        buffer = like.new_empty(size)
+        setattr(_buffers, key, buffer)
+    return buffer
 
 
 class _Tile(NamedTuple):
@@ -231,19 +249,23 @@ def _cut(
 
     blocks = []
     for start, part, grad, pairs in _parts(query, into.query, shape.rows, rows):
-        if shape.columns >= n:
-            tiles = [_Tile(table, into.table, flat[pairs] - start * n)]
-        else:
-            tiles = []
-            by_column, order = torch.sort(columns[pairs], stable=True)
-            by_row = (rows[pairs] - start)[order]
-            for first, vectors, vector_grad, inside in _parts(
-                table, into.table, shape.columns, by_column
-            ):
-                flat_tile = by_row[inside] * len(vectors) + by_column[inside] - first
-                tiles.append(_Tile(vectors, vector_grad, flat_tile))
+        tiles = [_Tile(table, into.table, flat[pairs] - start * n)]
+        if shape.columns < n:
+            inside = (rows[pairs] - start, columns[pairs])
+            tiles = _cut_candidates(table, into.table, inside, shape.columns)
         blocks.append(_Block(part, grad, tiles))
     return blocks
+
+
+def _cut_candidates(table: Tensor, table_grad: Tensor, left_out: Pairs, width: int) -> list[_Tile]:
+    """Cut the candidates of one block."""
+    columns, order = torch.sort(left_out[1], stable=True)
+    rows = left_out[0][order]
+    tiles = []
+    for start, vectors, grad, pairs in _parts(table, table_grad, width, columns):
+        flat = rows[pairs] * len(vectors) + columns[pairs] - start
+        tiles.append(_Tile(vectors, grad, flat))
+    return tiles
 
 
 def _parts(
@@ -252,10 +274,10 @@ def _parts(
     """Cut vectors and gradients; with each part its start, and which ascending ids lie in it."""
     starts = range(0, len(vectors), size)
     bounds = torch.tensor([*starts, len(vectors)], device=ascending.device)
-    slices = [slice(*ends) for ends in pairwise(torch.searchsorted(ascending, bounds).tolist())]
-    yield from zip(
-        starts, torch.split(vectors, size), torch.split(grads, size), slices, strict=True
-    )
+    ends = torch.searchsorted(ascending, bounds).tolist()
+    slices = [slice(*pair) for pair in pairwise(ends)]
+    parts = (torch.split(vectors, size), torch.split(grads, size))
+    return zip(starts, *parts, slices, strict=True)
 
 
 def _all_gradients(blocks: list[_Block], buffer: Tensor, weight: float) -> Tensor:
@@ -287,10 +309,7 @@ def _gradients(block: _Block, buffer: Tensor, weight: float, is_first: bool) -> 
 
 def _exponentials(block: _Block, tile: _Tile, buffer: Tensor) -> Tensor:
     """The exponentials of the scores of a tile, ``(b, m)``, 0 for what takes no part."""
-    scores = _scores(block, tile, buffer)
-    if block.shift is not None:
-        scores.sub_(block.shift)
-    scores.exp_()
+    scores = _scores(block, tile, buffer).exp_()
     buffer.index_fill_(0, tile.left_out, 0)
     return scores
 
@@ -309,37 +328,5 @@ def _scores(block: _Block, tile: _Tile, buffer: Tensor) -> Tensor:
     """The scores of a tile, ``(b, m)``, at the start of the buffer."""
     b, m = len(block.query), len(tile.vectors)
     scores = torch.as_strided(buffer, (b, m), (m, 1))
-    return torch.mm(block.query, tile.vectors.t(), out=scores)
-
-
-def _subtract_answers(
-    query: Tensor, table: Tensor, target: Tensor | Pairs, weight: float, into: Gradients
-) -> Tensor:
-    """The (mean) answer of each question, ``(b, d)``; subtracts the gradients of its score."""
-    if isinstance(target, Tensor):
-        answers = table[target]
-        into.table.index_add_(0, target, query, alpha=-weight)
-    else:
-        rows, columns = target
-        share = torch.bincount(rows, minlength=len(query)).to(query.dtype).reciprocal_()[rows, None]
-        answers = torch.zeros_like(query).index_add_(0, rows, table[columns].mul_(share))
-        into.table.index_add_(0, columns, query[rows].mul_(share), alpha=-weight)
-    into.query.sub_(answers, alpha=weight)
-    return answers
-
-
-def _smooth(
-    query: Tensor, table: Tensor, left_out: Pairs, smoothing: float, weight: float, into: Gradients
-) -> Tensor:
-    """``smoothing`` times the summed mean scores of what takes part; subtracts its gradients."""
-    rows, columns = left_out
-    n_left_out = torch.bincount(rows, minlength=len(query))[:, None].to(query.dtype)
-    share = smoothing / (len(table) - n_left_out)  # (b, 1)
-    vectors = table.sum(dim=0).repeat(len(query), 1).index_add_(0, rows, table[columns], alpha=-1)
-    mean = share * vectors  # (b, d)
-    shared = share * query
-
-    into.query.sub_(mean, alpha=weight)
-    into.table.sub_(shared.sum(dim=0), alpha=weight)
-    into.table.index_add_(0, columns, shared[rows], alpha=weight)
-    return (query * mean).sum()
+    torch.mm(block.query, tile.vectors.t(), out=scores)
+    return scores if block.shift is None else scores.sub_(block.shift)

@@ -7,37 +7,29 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy, binary_cross_entropy_with_logits
 
 from getd.runs.config import TrainSettings
-from getd.training.losses.base import LabelledScores, Loss
+from getd.training.losses.base import LabelledScores
 
 
-class AnswerSoftmax(Loss[LabelledScores]):
+def answer_softmax(batch: LabelledScores, settings: TrainSettings) -> Tensor:
     """The cross entropy between the uniform distribution over the answers and the softmax."""
-
-    is_softmax = True
-
-    def __call__(self, batch: LabelledScores, settings: TrainSettings) -> Tensor:
-        shares = batch.labels / batch.labels.sum(dim=1, keepdim=True)
-        shares = _smoothed(shares, settings.label_smoothing)
-        return -(shares * torch.log_softmax(batch.scores, dim=1)).sum(dim=1).mean()
+    shares = batch.labels / batch.labels.sum(dim=1, keepdim=True)
+    shares = _smoothed(shares, settings.label_smoothing)
+    return -(shares * torch.log_softmax(batch.scores, dim=1)).sum(dim=1).mean()
 
 
-class BinaryOverScores(Loss[LabelledScores]):
+def bce(batch: LabelledScores, settings: TrainSettings) -> Tensor:
     """The binary cross entropy of each score."""
-
-    def __call__(self, batch: LabelledScores, settings: TrainSettings) -> Tensor:
-        labels = _smoothed(batch.labels, settings.label_smoothing)
-        return binary_cross_entropy_with_logits(batch.scores, labels)
+    labels = _smoothed(batch.labels, settings.label_smoothing)
+    return binary_cross_entropy_with_logits(batch.scores, labels)
 
 
-class BinaryOverSoftmax(Loss[LabelledScores]):
-    """The binary cross entropy of each probability that the softmax gives."""
-
+def bce_over_softmax(batch: LabelledScores, settings: TrainSettings) -> Tensor:
+    """The binary cross entropy of each probability of the softmax."""
     # fidelity: the authors take BCE over softmax; see docs/fidelity.md#loss
-    def __call__(self, batch: LabelledScores, settings: TrainSettings) -> Tensor:
-        labels = _smoothed(batch.labels, settings.label_smoothing)
-        return binary_cross_entropy(torch.softmax(batch.scores, dim=1), labels)
+    labels = _smoothed(batch.labels, settings.label_smoothing)
+    return binary_cross_entropy(torch.softmax(batch.scores, dim=1), labels)
 
 
 def _smoothed(labels: Tensor, smoothing: float) -> Tensor:
-    """Labels with this share of the weight spread over all candidates."""
+    """Spread a share of the weight over all candidates."""
     return (1 - smoothing) * labels + smoothing / labels.shape[1]

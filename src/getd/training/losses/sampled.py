@@ -20,42 +20,28 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import softplus
 
 from getd.runs.config import TrainSettings
-from getd.training.losses.base import Loss, SampledScores
+from getd.training.losses.base import SampledScores
 
 
-class SampledSoftmax(Loss[SampledScores]):
+def sampled_softmax(batch: SampledScores, settings: TrainSettings) -> Tensor:
     """The first formula: a softmax over the answer and its weighted negatives."""
-
-    is_softmax = True
-
-    def __call__(self, batch: SampledScores, settings: TrainSettings) -> Tensor:
-        loss: Tensor = _SampledSoftmax.apply(  # type: ignore[no-untyped-call]
-            batch.answer,
-            batch.negative,
-            batch.left_out,
-            batch.log_weights,
-            settings.label_smoothing,
-        )
-        return loss
+    loss: Tensor = _SampledSoftmax.apply(batch.answer, batch.negative, batch, settings)  # type: ignore[no-untyped-call]
+    return loss
 
 
-class Margin(Loss[SampledScores]):
+def margin(batch: SampledScores, settings: TrainSettings) -> Tensor:
     r"""The second formula: an answer scores higher than its negatives by :math:`\gamma`."""
-
-    def __call__(self, batch: SampledScores, settings: TrainSettings) -> Tensor:
-        weights = _negative_weights(batch, settings)
-        below_margin = torch.relu(settings.margin - batch.answer + batch.negative)
-        return (weights * below_margin).sum(dim=2).mean()
+    weights = _negative_weights(batch, settings)
+    missing = torch.relu(settings.margin - batch.answer + batch.negative)
+    return (weights * missing).sum(dim=2).mean()
 
 
-class Logistic(Loss[SampledScores]):
+def logistic(batch: SampledScores, settings: TrainSettings) -> Tensor:
     r"""The third formula: true or false, with :math:`\beta` added to all scores."""
-
-    def __call__(self, batch: SampledScores, settings: TrainSettings) -> Tensor:
-        weights = _negative_weights(batch, settings)
-        false = (weights * softplus(batch.negative + settings.score_shift)).sum(dim=2)
-        true = softplus(-batch.answer - settings.score_shift).squeeze(2)
-        return (true + false).mean()
+    weights = _negative_weights(batch, settings)
+    false = (weights * softplus(batch.negative + settings.score_shift)).sum(dim=2)
+    true = softplus(-batch.answer - settings.score_shift).squeeze(2)
+    return (true + false).mean()
 
 
 def _negative_weights(batch: SampledScores, settings: TrainSettings) -> Tensor:
@@ -71,14 +57,11 @@ class _SampledSoftmax(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any,
-        answer: Tensor,
-        negative: Tensor,
-        left_out: Tensor,
-        log_weights: Tensor | None,
-        smoothing: float,
+        ctx: Any, answer: Tensor, negative: Tensor, batch: SampledScores, settings: TrainSettings
     ) -> Tensor:
         buffer = negative.clone(memory_format=torch.contiguous_format)  # (b, n, m)
+        log_weights = batch.log_weights
+        smoothing = settings.label_smoothing
 
         # Label smoothing raises the mean score of all candidates that negatives stand for.
         mean = None
@@ -87,7 +70,7 @@ class _SampledSoftmax(torch.autograd.Function):
                 shares = torch.ones_like(buffer)
             else:
                 shares = log_weights.exp().expand(buffer.shape).clone()
-            shares.view(-1).index_fill_(0, left_out, 0)
+            shares.view(-1).index_fill_(0, batch.left_out, 0)
             shares = shares.div_(1 + shares.sum(dim=2, keepdim=True))
             own_share = 1 - shares.sum(dim=2, keepdim=True)
             mean = (shares * buffer).sum(dim=2, keepdim=True) + own_share * answer
@@ -95,7 +78,7 @@ class _SampledSoftmax(torch.autograd.Function):
         # Exponentials, with the largest score taken off.
         if log_weights is not None:
             buffer.add_(log_weights)
-        buffer.view(-1).index_fill_(0, left_out, -torch.inf)
+        buffer.view(-1).index_fill_(0, batch.left_out, -torch.inf)
         largest = torch.maximum(buffer.amax(dim=2, keepdim=True), answer)
         buffer.sub_(largest).exp_()
         own = (answer - largest).exp_()
@@ -110,7 +93,6 @@ class _SampledSoftmax(torch.autograd.Function):
             loss = loss - smoothing * mean
             buffer.sub_(shares, alpha=scale * smoothing)
             own = own.sub_(own_share, alpha=scale * smoothing)
-
         ctx.save_for_backward(own, buffer)
         return loss.mean()
 
@@ -118,4 +100,4 @@ class _SampledSoftmax(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         own, buffer = ctx.saved_tensors
-        return own.mul_(grad), buffer.mul_(grad), None, None, None
+        return own.mul_(grad), buffer.mul_(grad), None, None

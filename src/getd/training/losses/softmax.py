@@ -1,4 +1,4 @@
-"""The softmax over all candidates, from scores, for autograd."""
+"""The softmax over all candidates, from scores that are no dot products, for autograd."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from getd.training.losses.base import Pairs
 
 
 def softmax_loss(scores: Tensor, target: Tensor, left_out: Pairs, smoothing: float) -> Tensor:
-    """The mean of the loss that :mod:`~getd.training.losses.fused_softmax` defines.
-
-    ``scores`` are ``(b, m)``. It serves models whose scores are no dot products.
+    """The mean of the loss of :mod:`~getd.training.losses.fused_softmax`; scores are ``(b, m)``.
 
     >>> nothing = torch.tensor([], dtype=torch.long)
     >>> softmax_loss(torch.zeros(2, 4), torch.tensor([1, 3]), (nothing, nothing), 0.0).exp()
     tensor(4.)
     """
     answers = scores.gather(1, target[:, None]).squeeze(1)
-    log_sums = scores.index_put(left_out, scores.new_tensor(-torch.inf)).logsumexp(dim=1)
-    loss = log_sums - (1 - smoothing) * answers
+    filtered = scores.index_put(left_out, scores.new_tensor(-torch.inf))
+    loss = filtered.logsumexp(dim=1) - (1 - smoothing) * answers
     if smoothing:
         taking_part = torch.ones_like(scores).index_put_(left_out, scores.new_tensor(0.0))
-        loss = loss - smoothing * (scores * taking_part).sum(dim=1) / taking_part.sum(dim=1)
+        mean = smoothing * (scores * taking_part).sum(dim=1) / taking_part.sum(dim=1)
+        loss = loss - mean
     return loss.mean()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -34,11 +35,7 @@ class TrainStep(Protocol):
     """A prepared batch: all that an optimiser step needs beside the model."""
 
     def backward(self, model: ScoringModel) -> float:
-        """Leave the gradients of the mean loss in the parameters and return the loss.
-
-        The parameters have no gradients before.
-        """
-        ...
+        """Leave the gradients of the mean loss in the parameters, which have none, and return it."""
 
 
 @dataclass(eq=False)
@@ -50,11 +47,11 @@ class Regime:
     n_entities: int
     settings: TrainSettings
     device: torch.device
-    sizes: list[int] = field(init=False)  # rows of each block that batches are cut from
 
     def __post_init__(self) -> None:
         self.blocks = list(self.facts.values())
-        self.sizes = [len(facts) for facts in self.blocks]
+        self.sizes = [len(facts) for facts in self.blocks]  # rows that batches are cut from
+        self.buffers: dict[Tensor, Tensor] = {}  # for the gradients of tables, by table
 
     def prepare(self, batch: Batch) -> TrainStep:
         """Gather what the step on a batch needs; runs in a thread, one batch ahead."""
@@ -85,15 +82,11 @@ def shuffled_batches(
         starts = list(range(0, size, batch_size))
         if len(starts) > 1 and size - starts[-1] == 1:
             starts.pop()
-        for start, end in zip(starts, [*starts[1:], size], strict=True):
-            batches.append((block, order[start:end]))
+        for start, end in pairwise([*starts, size]):
+            batches.append(Batch(block, order[start:end]))
 
-    order_of_all = torch.randperm(len(batches), generator=generator).tolist()
-    shuffled = []
-    for number, index in enumerate(order_of_all):
-        block, rows = batches[index]
-        shuffled.append(Batch(block, rows, (epoch, number)))
-    return shuffled
+    shuffled = torch.randperm(len(batches), generator=generator).tolist()
+    return [replace(batches[index], seed=(epoch, i)) for i, index in enumerate(shuffled)]
 
 
 def one_ahead(function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:

@@ -14,6 +14,7 @@ from getd.runs.config import TrainSettings
 from getd.training.losses import KVSALL_LOSSES
 from getd.training.losses.base import LabelledScores, Pairs
 from getd.training.losses.fused_softmax import LossSum
+from getd.training.losses.multi_answer import answer_softmax
 from getd.training.losses.regularisers import n3
 from getd.training.regimes.base import Batch, Regime
 
@@ -28,7 +29,6 @@ class KvsAll(Regime):
             for position in range(facts.arity):
                 self._questions.append((_distinct_questions(facts, position), position))
         self.sizes = [len(facts) for facts, _ in self._questions]
-        self._buffers: dict[Tensor, Tensor] = {}
 
     def prepare(self, batch: Batch) -> KvsAllStep:
         questions, position = self._questions[batch.block]
@@ -38,9 +38,7 @@ class KvsAll(Regime):
         relation, entities, rows, values = (
             torch.tensor(array, device=self.device) for array in arrays
         )
-        return KvsAllStep(
-            relation, entities, position, (rows, values), self.settings, self._buffers
-        )
+        return KvsAllStep(relation, entities, position, (rows, values), self.settings, self.buffers)
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,7 @@ class KvsAllStep:
         loss = KVSALL_LOSSES[settings.kvsall_loss]
         total = LossSum(self.buffers, settings.label_smoothing)
 
-        if loss.is_softmax and isinstance(model, DotProductModel):
+        if loss is answer_softmax and isinstance(model, DotProductModel):
             query = model.query(*question)
             table = model.candidates(self.position)
             nothing = self.relation[:0]

@@ -56,24 +56,16 @@ class NegativeSampler:
             return np.full(ids.shape, np.log(self.n_entities / m), dtype=np.float32)
         before = np.where(ids > 0, self._cumulative[ids - 1], 0.0)
         share = (self._cumulative[ids] - before) / self._cumulative[-1]
-        weights: npt.NDArray[np.float32] = -np.log(m * share).astype(np.float32)
-        return weights
+        expected: Floats = m * share
+        return -np.log(expected).astype(np.float32)
 
 
 def shared_left_out(ids: Tensor, left_out: Pairs, target: Tensor, n_entities: int) -> Tensor:
     """Which shared negatives are no negatives of a question: indices into flat ``(b, n, m)``.
 
-    Parameters
-    ----------
-    ids
-        ``(n, m)``, the negatives of each position; one may occur several times.
-    left_out
-        Questions and their other answers.
-    target
-        ``(b, n)``, their own answers, which are left out too.
+    ``ids`` ``(n, m)`` are the negatives of each position, in which one may occur several times;
+    ``left_out`` are questions and their other answers, ``target`` ``(b, n)`` their own answers.
 
-    Examples
-    --------
     >>> ids, target = torch.tensor([[3, 5, 5]]), torch.tensor([[3], [4]])
     >>> others = (torch.tensor([1]), torch.tensor([5]))
     >>> shared_left_out(ids, others, target, n_entities=6)  # of 2 x 3 scores
@@ -94,7 +86,8 @@ def shared_left_out(ids: Tensor, left_out: Pairs, target: Tensor, n_entities: in
 
     # All indices of these spans.
     rows = torch.repeat_interleave(torch.arange(len(matching), device=ids.device), counts)
-    indices = torch.arange(len(rows), device=ids.device) + (first - counts.cumsum(0) + counts)[rows]
+    before = counts.cumsum(0) - counts
+    indices = torch.arange(len(rows), device=ids.device) + (first - before)[rows]
     return questions[rows] * m + order[indices] % m
 
 
@@ -125,6 +118,8 @@ def draw_hardest(ids: Tensor, scores: Tensor, left_out: Tensor, size: int) -> Te
     noisy = (scores + noise).flatten().index_fill_(0, left_out, -torch.inf).view_as(scores)
 
     ordered, order = torch.sort(ids, dim=2, stable=True)
+    is_equal = ordered.diff(dim=2) == 0
     is_repeated = torch.zeros_like(ids, dtype=torch.bool)
-    is_repeated.scatter_(2, order[:, :, 1:], ordered[:, :, 1:] == ordered[:, :, :-1])
-    return ids.gather(2, noisy.masked_fill_(is_repeated, -torch.inf).topk(size, dim=2).indices)
+    is_repeated.scatter_(2, order[:, :, 1:], is_equal)
+    noisy.masked_fill_(is_repeated, -torch.inf)
+    return ids.gather(2, noisy.topk(size, dim=2).indices)

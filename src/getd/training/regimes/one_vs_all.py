@@ -86,12 +86,8 @@ class FactRegime(Regime):
 class OneVsAll(FactRegime):
     """All positions of each fact against all candidates."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._buffers: dict[Tensor, Tensor] = {}
-
     def prepare(self, batch: Batch) -> OneVsAllStep:
-        return OneVsAllStep(self.gather(batch), self.settings, self._buffers)
+        return OneVsAllStep(self.gather(batch), self.settings, self.buffers)
 
 
 @dataclass(frozen=True)
@@ -124,7 +120,11 @@ class OneVsAllStep:
         else:
             queries, relation_query = model.all_queries(facts.relation, facts.entities)
 
-        for table, positions in _tables(model, n):
+        # Positions that share a table share a product.
+        positions_of: dict[Tensor, list[int]] = {}
+        for position in range(n):
+            positions_of.setdefault(model.candidates(position), []).append(position)
+        for table, positions in positions_of.items():
             query, target = queries, facts.entities
             if len(positions) < n:
                 query, target = queries[:, positions], facts.entities[:, positions]
@@ -132,12 +132,12 @@ class OneVsAllStep:
             left_out = _at_positions(facts.left_out, positions, n)
             total.add_softmax(query, table, target.reshape(-1), left_out, 1 / (b * n))
 
-        if relation_query is not None and facts.left_out_relations is not None:
-            table, weight = model.relation_candidates(), self.settings.relation_loss / b
-            total.add_softmax(
-                relation_query, table, facts.relation, facts.left_out_relations, weight
-            )
-        elif facts.left_out_relations is not None:
+        left_out_relations = facts.left_out_relations
+        if relation_query is not None and left_out_relations is not None:
+            table = model.relation_candidates()
+            weight = self.settings.relation_loss / b
+            total.add_softmax(relation_query, table, facts.relation, left_out_relations, weight)
+        elif left_out_relations is not None:
             total.add(facts.relation_loss(model, self.settings))
 
     def _add_scores(self, model: ScoringModel, total: LossSum) -> None:
@@ -151,20 +151,6 @@ class OneVsAllStep:
             total.add(softmax_loss(scores, target, left_out, self.settings.label_smoothing) / n)
         if facts.left_out_relations is not None:
             total.add(facts.relation_loss(model, self.settings))
-
-
-def _tables(model: DotProductModel, arity: int) -> list[tuple[Tensor, list[int]]]:
-    """The candidate tables of an arity, each with the positions that share it."""
-    groups: list[tuple[Tensor, list[int]]] = []
-    for position in range(arity):
-        candidates = model.candidates(position)
-        for table, positions in groups:
-            if table is candidates:
-                positions.append(position)
-                break
-        else:
-            groups.append((candidates, [position]))
-    return groups
 
 
 def _at_positions(pairs: Pairs, positions: Sequence[int], arity: int) -> Pairs:

@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from getd.facts.facts import Facts
 from getd.models.base import ScoringModel
 from getd.runs.config import TrainSettings
 from getd.training.losses import SAMPLED_LOSSES
 from getd.training.losses.base import SampledScores
+from getd.training.losses.sampled import sampled_softmax
 from getd.training.regimes.base import Batch
 from getd.training.regimes.negatives import (
     Negatives,
@@ -42,12 +42,11 @@ class Sampled(FactRegime):
         self._sampler = NegativeSampler(self.blocks, self.n_entities, power)
         self._caches: list[Tensor] = []  # hard negatives of each block
         if self.settings.hard_negatives:
-            self._caches = [self._first_cache(facts) for facts in self.blocks]
-
-    def _first_cache(self, facts: Facts) -> Tensor:
-        rng = np.random.default_rng((self.settings.seed, facts.arity))
-        shape = (len(facts), facts.arity, self.settings.hard_negatives)
-        return torch.tensor(self._sampler.draw(shape, rng), device=self.device)
+            for facts in self.blocks:
+                rng = np.random.default_rng((self.settings.seed, facts.arity))
+                shape = (len(facts), facts.arity, self.settings.hard_negatives)
+                cache = torch.tensor(self._sampler.draw(shape, rng), device=self.device)
+                self._caches.append(cache)
 
     def prepare(self, batch: Batch) -> SampledStep:
         facts = self.gather(batch)
@@ -71,9 +70,10 @@ class Sampled(FactRegime):
             everything = torch.arange(self.n_entities, device=self.device)
             return Negatives(everything.expand(n, -1))
 
-        ids = self._sampler.draw((n, m) if settings.shared_negatives else (b, n, m), rng)
+        shape = (n, m) if settings.shared_negatives else (b, n, m)
+        ids = self._sampler.draw(shape, rng)
         log_weights = None
-        is_softmax = SAMPLED_LOSSES[settings.sampled_loss].is_softmax
+        is_softmax = SAMPLED_LOSSES[settings.sampled_loss] is sampled_softmax
         if is_softmax and settings.correction and not settings.hard_negatives:
             weights = self._sampler.log_weights(ids, m)
             log_weights = torch.tensor(weights, device=self.device)
@@ -104,11 +104,11 @@ class HardNegatives:
         scores, _ = model.score_positions(facts.relation, facts.entities, candidates)
 
         known = (facts.left_out, facts.entities, self.n_entities)
-        rivals, rival_scores = candidates[:, :, 1:], scores[:, :, 1:].detach()
+        rivals = candidates[:, :, 1:]
+        own, rival_scores = scores.tensor_split([1], dim=2)
         left_out = own_left_out(rivals, *known)
-        self.cache[self.rows] = draw_hardest(rivals, rival_scores, left_out, size)
-        left_out = own_left_out(kept, *known)
-        return SampledScores(scores[:, :, :1], scores[:, :, 1 : 1 + size], left_out)
+        self.cache[self.rows] = draw_hardest(rivals, rival_scores.detach(), left_out, size)
+        return SampledScores(own, rival_scores[:, :, :size], own_left_out(kept, *known))
 
 
 @dataclass(frozen=True)
