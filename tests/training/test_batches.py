@@ -184,6 +184,21 @@ def test_others_are_the_known_answers_but_the_own() -> None:
         assert list(zip(questions.tolist(), values.tolist(), strict=True)) == wanted
 
 
+def test_a_batch_leaves_out_the_known_answers_but_the_own() -> None:
+    facts_by_arity = blocks(3)
+    known = KnownAnswers.build([facts_by_arity], N_RELATIONS, N_ENTITIES)
+    settings = TrainSettings(relation_loss=1.0)
+    regime = OneVsAll(facts_by_arity, known, N_ENTITIES, settings, torch.device("cpu"))
+    rows = np.array([4, 4, 0, 29])
+    for block, facts in enumerate(facts_by_arity.values()):
+        batch = regime.gather(Batch(block, rows))
+        positions = known.others(facts, range(facts.arity)).take(rows)
+        relations = known.others(facts, [None]).take(rows)
+        assert batch.left_out_relations is not None
+        for pairs, expected in ((batch.left_out, positions), (batch.left_out_relations, relations)):
+            assert [ids.tolist() for ids in pairs] == [ids.tolist() for ids in expected]
+
+
 def test_what_fails_ahead_fails_in_its_turn() -> None:
     def half(number: int) -> float:
         return 1 / number

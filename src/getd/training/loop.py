@@ -5,7 +5,7 @@ One step of the optimiser, in the regime ``1vsall`` with a dot-product model::
     Batch                   rows of facts of one arity                     regimes/base.py
       │ regime.prepare      in a thread, one batch ahead                   regimes/one_vs_all.py
       ▼
-    TrainStep               relation (b,), entities (b, n), and left_out:  facts/known_answers.py
+    TrainStep               relation (b,), entities (b, n), and left_out:
       │                     candidates that make other training facts true
       │ model.queries       norms, then the core contracted with all but   models/, algebra/
       ▼                     one vector: queries (b, n, d)

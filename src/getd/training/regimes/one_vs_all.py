@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from getd.arrays import expand_spans
 from getd.facts.known_answers import OtherAnswers
 from getd.models.base import DotProductModel, ScoringModel
 from getd.runs.config import TrainSettings
@@ -65,22 +67,22 @@ class FactRegime(Regime):
     def gather(self, batch: Batch) -> FactBatch:
         """The facts of a batch."""
         facts = self.blocks[batch.block]
+        relation = torch.tensor(facts.relation[batch.rows], device=self.device)
+        entities = torch.tensor(facts.entities[batch.rows], device=self.device)
+        left_out = self._left_out(self._others[batch.block], batch)
         relations = None
         if self._other_relations:
-            relations = self._left_out(self._other_relations, batch)
-        return FactBatch(
-            torch.tensor(facts.relation[batch.rows], device=self.device),
-            torch.tensor(facts.entities[batch.rows], device=self.device),
-            self._left_out(self._others, batch),
-            relations,
-        )
+            relations = self._left_out(self._other_relations[batch.block], batch)
+        return FactBatch(relation, entities, left_out, relations)
 
-    def _left_out(self, others: Sequence[OtherAnswers], batch: Batch) -> Pairs:
-        questions, answers = others[batch.block].take(batch.rows)
-        return (
-            torch.tensor(questions, device=self.device),
-            torch.tensor(answers, device=self.device),
-        )
+    def _left_out(self, others: OtherAnswers, batch: Batch) -> Pairs:
+        """The questions of a batch, and all their known answers but the facts' own."""
+        counts = others.counts[batch.rows].ravel()
+        answers = others.answers[expand_spans(others.starts[batch.rows].ravel(), counts)]
+        questions = np.repeat(np.arange(len(counts)), counts)
+        is_other = answers != others.own[batch.rows].ravel()[questions]
+        rows = torch.tensor(questions[is_other], device=self.device)
+        return rows, torch.tensor(answers[is_other], device=self.device)
 
 
 class OneVsAll(FactRegime):
