@@ -1,9 +1,9 @@
-"""The built-in demo: a small sports world with readable names and hidden rules; ``docs/demo.md`` tells them."""
+"""The built-in demo: a small sports world with readable names and hidden rules (docs/demo.md)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 
@@ -23,110 +23,79 @@ ROLES: dict[str, Roles] = {
 
 _LEAGUES = ("Coast League", "Highland League", "River League")
 _CITIES = (
-    *("Alder Bay", "Brightwater", "Cape Merrin", "Dunmouth", "Eastquay", "Fairhaven"),
-    *("Glenmoor", "Harrowfell", "Inverdale", "Kestrel Ridge", "Lochbrae", "Mossgate"),
-    *("Nettleford", "Oxbow", "Pinebridge", "Quarry Mills", "Reedham", "Stonewater"),
+    "Alder Bay, Brightwater, Cape Merrin, Dunmouth, Eastquay, Fairhaven, "
+    "Glenmoor, Harrowfell, Inverdale, Kestrel Ridge, Lochbrae, Mossgate, "
+    "Nettleford, Oxbow, Pinebridge, Quarry Mills, Reedham, Stonewater"
 )
 _SUFFIXES = ("Rovers", "United", "Athletic", "Wanderers", "City", "Albion")
-_FIRST = (
-    "Ada",
-    "Ben",
-    "Cleo",
-    "Dario",
-    "Elin",
-    "Femi",
-    "Greta",
-    "Hugo",
-    "Ines",
-    "Jonas",
-    "Kira",
-    "Luca",
-)
-_LAST = (
-    "Abara",
-    "Brandt",
-    "Castell",
-    "Duarte",
-    "Ekman",
-    "Farrow",
-    "Galloway",
-    "Hale",
-    "Ibarra",
-    "Jansen",
-    "Kovac",
-    "Lindqvist",
-)
+_FIRST_NAMES = "Ada Ben Cleo Dario Elin Femi Greta Hugo Ines Jonas Kira Luca"
+_LAST_NAMES = "Abara Brandt Castell Duarte Ekman Farrow Galloway Hale Ibarra Jansen Kovac Lindqvist"
 _AWARDS = ("Golden Boot", "Iron Gloves", "Playmaker Prize", "Captain's Cup")
 _SEASONS = tuple(f"{2014 + i}-{15 + i}" for i in range(8))
-_CLUBS_PER_LEAGUE, _STEPS, _STAY = (
-    6,
-    (1, 5),
-    2,
-)  # a player moves on by one step round the league every two seasons
+_CLUBS_PER_LEAGUE = 6
+_STEPS = (1, 5)  # clubs round the league that a player moves on
+_STAY = 2  # seasons between two moves
 
 
-def demo_labels(seed: int = 0) -> NamedFacts:
+def demo_facts(seed: int = 0) -> NamedFacts:
     """The facts of the demo in a random order, the same for the same seed."""
     rng = np.random.default_rng(seed)
     facts = list(_facts(rng))
     builder = NamedFactsBuilder()
-    for row, place in enumerate(rng.permutation(len(facts)).tolist()):
-        relation, *entities = facts[place]
+    for row, number in enumerate(rng.permutation(len(facts)).tolist()):
+        relation, *entities = facts[number]
         builder.add_row(ROLES[relation], (row, relation, entities, 0))
     return builder.build()
 
 
 def _facts(rng: np.random.Generator) -> Iterator[tuple[str, ...]]:
-    clubs = [f"{city} {_SUFFIXES[i % len(_SUFFIXES)]}" for i, city in enumerate(_CITIES)]
+    cities = _CITIES.split(", ")
+    clubs = [f"{city} {_SUFFIXES[i % len(_SUFFIXES)]}" for i, city in enumerate(cities)]
     leagues = [clubs[i : i + _CLUBS_PER_LEAGUE] for i in range(0, len(clubs), _CLUBS_PER_LEAGUE)]
     for league, members in zip(_LEAGUES, leagues, strict=True):
-        yield from (("member of", club, league) for club in members)
+        for club in members:
+            yield "member of", club, league
         yield from _fixtures(members)
-    yield from (("based in", club, city) for club, city in zip(clubs, _CITIES, strict=True))
-    names = [f"{first} {last}" for first, last in product(_FIRST, _LAST)]
+    for club, city in zip(clubs, cities, strict=True):
+        yield "based in", club, city
+
+    names = [" ".join(name) for name in product(_FIRST_NAMES.split(), _LAST_NAMES.split())]
     people = [names[i] for i in rng.permutation(len(names)).tolist()]
+
+    # One coach and three players follow each career.
     careers = list(product(range(len(leagues)), range(_CLUBS_PER_LEAGUE), range(len(_STEPS))))
     for number, person in enumerate(people):
         region, home, step = careers[number % len(careers)]
-        club_of = [
-            leagues[region][(home + _STEPS[step] * (s // _STAY)) % _CLUBS_PER_LEAGUE]
-            for s in range(len(_SEASONS))
-        ]
-        if number < len(careers):  # one coach and three players follow each career
-            yield from (
-                ("coaches", f"Coach {person}", club, season)
-                for club, season in zip(club_of, _SEASONS, strict=True)
-            )
+        club_of = []
+        for season in range(len(_SEASONS)):
+            club_number = home + _STEPS[step] * (season // _STAY)
+            club_of.append(leagues[region][club_number % _CLUBS_PER_LEAGUE])
+
+        if number < len(careers):
+            yield from _tenure("coaches", f"Coach {person}", club_of)
         else:
-            yield "born in", person, _CITIES[region * _CLUBS_PER_LEAGUE + home]
+            yield "born in", person, cities[region * _CLUBS_PER_LEAGUE + home]
             yield from _career(person, club_of, _AWARDS[(home + step) % len(_AWARDS)])
 
 
+def _tenure(relation: str, person: str, club_of: list[str]) -> Iterator[tuple[str, ...]]:
+    for club, season in zip(club_of, _SEASONS, strict=True):
+        yield relation, person, club, season
+
+
 def _career(player: str, club_of: list[str], award: str) -> Iterator[tuple[str, ...]]:
-    yield from (
-        ("plays for", player, club, season) for club, season in zip(club_of, _SEASONS, strict=True)
-    )
+    yield from _tenure("plays for", player, club_of)
+
+    # The first season at a new club earns the award of the career.
     for s in range(_STAY, len(_SEASONS), _STAY):
         yield "transfer", player, club_of[s - 1], club_of[s], _SEASONS[s]
-        yield (
-            "award",
-            player,
-            club_of[s],
-            award,
-            _SEASONS[s],
-        )  # the first season at a new club earns the career's award
+        yield "award", player, club_of[s], award, _SEASONS[s]
 
 
 def _fixtures(members: list[str]) -> Iterator[tuple[str, ...]]:
-    """Every pair meets on a matchday of its own sum; the other club is at home in every second season."""
-    for i, j in product(range(len(members)), repeat=2):
-        if i < j:
-            for s, season in enumerate(_SEASONS):
-                home, away = (i, j) if (i + j + s) % 2 else (j, i)
-                yield (
-                    "fixture",
-                    members[home],
-                    members[away],
-                    f"matchday {(i + j) % len(members) + 1}",
-                    season,
-                )
+    """Every pair meets once a season on the same matchday; they take turns at being at home."""
+    for i, j in combinations(range(len(members)), 2):
+        matchday = f"matchday {(i + j) % len(members) + 1}"
+        for s, season in enumerate(_SEASONS):
+            home, away = (i, j) if (i + j + s) % 2 else (j, i)
+            yield "fixture", members[home], members[away], matchday, season

@@ -1,4 +1,4 @@
-"""How data is to be read."""
+"""How data is read."""
 
 from __future__ import annotations
 
@@ -11,18 +11,13 @@ from getd.config import Settings
 
 
 class DataSettings(Settings):
-    """Settings of reading. One field, one meaning."""
+    """Settings of reading: the keyword arguments of :func:`getd.load`, and flags of commands."""
 
     format: FormatChoice = "auto"
     arity: PositiveInt | None = None  # only facts with this many entities
     max_arity: PositiveInt | None = None  # only facts with at most this many
-    one_arity: bool = (
-        False  # refuse files whose facts differ in arity (from `arity`, or from the first fact)
-    )
+    one_arity: bool = False  # refuse files with facts of another arity than `arity` or the first
     escaped: bool = False  # plain text is written with the escapes \\ \t \n \r
-    relation: Annotated[str, StringConstraints(min_length=1)] | None = (
-        None  # the relation of tables that have no relation column; else the name of the file
-    )
-    seed: NonNegativeInt = (
-        0  # of the split, where the data comes without one, and of generated data sets
-    )
+    # the relation of tables that have no relation column; None: the name of the file
+    relation: Annotated[str, StringConstraints(min_length=1)] | None = None
+    seed: NonNegativeInt = 0  # of the split, where the data has none, and of generated data sets

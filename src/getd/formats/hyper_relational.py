@@ -1,23 +1,40 @@
-"""Hyper-relational facts: a main triple and qualifiers, read as n-ary facts and written back.
+"""Hyper-relational CSV: rows ``subject,relation,object,qualifier,value,…`` without a header.
 
-``(subject, relation, object, {(qualifier, value), …})`` becomes ``relation(subject, object, value, …)`` with the roles
-``subject, object, qualifier, …``. Qualifiers are a set: they are put into one canonical order, by name, then value.
+``(subject, relation, object, {(qualifier, value), …})`` is read as the n-ary fact
+``relation(subject, object, value, …)`` with the roles ``subject, object, qualifier, …``. Qualifiers
+are a set: they are put into one canonical order, by name, then value.
 """
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import polars as pl
 
+from getd.arrays import Ids
+from getd.errors import WriteError
 from getd.facts.named import NamedFacts, NamedFactsBuilder
-from getd.facts.relation import Roles
-from getd.formats.plain_text import read_csv_rows, report_empty, with_lines
+from getd.facts.relation import Relation, Roles
+from getd.formats.csv_rows import looks_like_csv, read_csv_rows
+from getd.formats.format import Head, ReadOptions
+from getd.formats.line_writer import TextPool, write_blocks
+from getd.io.lines import MAX_LINE
 from getd.io.problems import Problems
 
 MAIN_ROLES: Roles = ("subject", "object")
-Qualifiers = Sequence[tuple[str, str]]
+
+
+class HyperFact(NamedTuple):
+    """A main triple and its qualifiers."""
+
+    subject: str
+    relation: str
+    object: str
+    qualifiers: Sequence[tuple[str, str]]  # name, value
 
 
 class HyperBuilder:
@@ -28,62 +45,104 @@ class HyperBuilder:
         self._arrangements: dict[tuple[int, ...], int] = {}
 
     def add_triples(self, triples: pl.DataFrame) -> None:
-        """Many facts without qualifiers: columns line, subject, relation, object."""
+        """Add many facts without qualifiers: columns line, subject, relation, object."""
         line, subject, relation, other = triples.get_columns()
         self._builder.add(MAIN_ROLES, pl.DataFrame([line, relation, subject, other]))
 
-    def add_row(self, line: int, main: tuple[str, str, str], qualifiers: Qualifiers) -> None:
-        """One fact: ``main`` is subject, relation, object."""
-        subject, relation, other = main
-        order = tuple(sorted(range(len(qualifiers)), key=qualifiers.__getitem__))
-        stood_so = order == tuple(range(len(order)))
-        arrangement = (
-            0 if stood_so else self._arrangements.setdefault(order, len(self._arrangements) + 1)
-        )
-        roles = (*MAIN_ROLES, *(qualifiers[i][0] for i in order))
-        self._builder.add_row(
-            roles,
-            (line, relation, [subject, other, *(qualifiers[i][1] for i in order)], arrangement),
-        )
+    def add_row(self, line: int, fact: HyperFact) -> None:
+        """Add one fact, and note which other order its qualifiers had."""
+        order = tuple(sorted(range(len(fact.qualifiers)), key=fact.qualifiers.__getitem__))
+        arrangement = 0
+        if order != tuple(range(len(order))):
+            arrangement = self._arrangements.setdefault(order, len(self._arrangements) + 1)
+
+        qualifiers = [fact.qualifiers[i] for i in order]
+        roles = (*MAIN_ROLES, *(name for name, _ in qualifiers))
+        entities = [fact.subject, fact.object, *(value for _, value in qualifiers)]
+        self._builder.add_row(roles, (line, fact.relation, entities, arrangement))
 
     def build(self) -> NamedFacts:
         return self._builder.build()
 
 
-def read_hyper_csv(path: Path) -> NamedFacts:
-    """Facts from rows ``subject,relation,object,qualifier,value,…`` without a header, any number of pairs."""
-    builder, problems = HyperBuilder(), Problems(path)
-    for lines, fields in read_csv_rows(path, ",", problems):
-        if fields.width < 3 or fields.width % 2 == 0:
+def is_hyper_csv(head: Head) -> bool:
+    """Whether rows have an odd length, no header, and the relation of the first comes again."""
+    if not looks_like_csv(head):
+        return False
+    try:
+        is_cut = len(head.data) == MAX_LINE  # then the last line may be, too
+        rows = list(csv.reader(head.lines[:-1] if is_cut else head.lines))
+    except csv.Error:
+        return False
+    if not rows or "relation" in [name.strip().lower() for name in rows[0]]:
+        return False
+
+    has_pairs = all(len(row) % 2 == 1 and len(row) >= 3 for row in rows)
+    return has_pairs and any(row[1] == rows[0][1] for row in rows[1:])
+
+
+def read_hyper_csv(path: Path, options: ReadOptions) -> NamedFacts:
+    """Read facts with any number of qualifiers."""
+    builder = HyperBuilder()
+    problems = Problems(path)
+    for rows in read_csv_rows(path, ",", problems):
+        width = rows.fields.width
+        if width < 3 or width % 2 == 0:
             expected = "subject,relation,object and pairs of qualifier,value"
-            for line in lines.tolist():
-                problems.add(
-                    line,
-                    f"expected {expected}, found {fields.width} field{'s' * (fields.width > 1)}",
-                )
+            fields = "field" if width == 1 else "fields"
+            rows.report(problems, f"expected {expected}, found {width} {fields}")
+        elif rows.report_empty(problems):
             continue
-        if report_empty(fields, lines, problems):
-            continue
-        if fields.width == 3:
-            builder.add_triples(with_lines(lines, fields))
+        elif width == 3:
+            builder.add_triples(rows.with_lines())
         else:
-            for line, (subject, relation, other, *rest) in zip(
-                lines.tolist(), fields.iter_rows(), strict=True
-            ):
-                builder.add_row(
-                    line, (subject, relation, other), list(zip(rest[::2], rest[1::2], strict=True))
-                )
+            for line, (subject, relation, other, *rest) in rows:
+                qualifiers = list(zip(rest[::2], rest[1::2], strict=True))
+                builder.add_row(line, HyperFact(subject, relation, other, qualifiers))
     problems.check()
     return builder.build()
 
 
-def to_hyper(
-    relation: str, roles: Roles, entities: Iterable[str]
-) -> tuple[str, str, str, list[tuple[str, str]]]:
-    """The way back: ``(subject, relation, object, qualifiers)`` of an n-ary fact with two entities or more.
+def write_hyper_csv(facts: NamedFacts, path: Path, relations: Iterable[Relation]) -> None:
+    """Write facts; the first two roles of a relation, whatever their names, are its main triple."""
+    _check_main_roles(relations)
+    write_blocks(path, facts, partial(_block_lines, facts))
 
-    >>> to_hyper("award", ("subject", "object", "season"), ["Jordan", "MVP", "1991-92"])
-    ('Jordan', 'award', 'MVP', [('season', '1991-92')])
-    """
-    subject, other, *values = entities
-    return subject, relation, other, list(zip(roles[2:], values, strict=True))
+
+def _check_main_roles(relations: Iterable[Relation]) -> None:
+    """Refuse relations that differ in their first two roles only, as rows do not name these."""
+    seen: dict[tuple[str, Roles], Relation] = {}
+    for relation in sorted(relations):
+        qualifiers = tuple(sorted(relation.roles[2:]))
+        other = seen.setdefault((relation.name, qualifiers), relation)
+        if other != relation:
+            first, second = sorted([", ".join(other.roles[:2]), ", ".join(relation.roles[:2])])
+            raise WriteError(
+                f"hyper-csv cannot tell apart {relation.name!r} of {first} and of {second}; "
+                "choose another form"
+            )
+
+
+def _block_lines(facts: NamedFacts, arity: int) -> pl.Series:
+    if arity < 2:
+        raise WriteError("hyper-csv needs a subject and an object, found facts with one entity")
+
+    block = facts.blocks[arity]
+    texts = TextPool()
+    relation = texts.add_used(facts.relations, block.relation, _quoted)
+    subject, other, *values = texts.add_used(facts.entities, block.entities, _quoted).T
+
+    first_role = texts.add_by_signature(facts, block, list, _quoted)
+
+    columns: list[Ids] = [subject, relation, other]
+    for position, value in enumerate(values, start=2):
+        columns += [first_role + position, value]
+    return texts.join(columns, ",")
+
+
+def _quoted(texts: pl.Series) -> pl.Series:
+    field = pl.col("text")
+    quoted = pl.lit('"') + field.str.replace_all('"', '""', literal=True) + pl.lit('"')
+    needs_quotes = field.str.contains(r'[",\r\n]')
+    quote = pl.when(needs_quotes).then(quoted).otherwise(field)
+    return texts.to_frame("text").select(quote).to_series()

@@ -1,102 +1,95 @@
-"""Facts from JSON lines: ``{"relation": …, "entities": [… ] or {role: …}}``, and the lines of WikiPeople."""
+"""JSON lines: ``{"relation": …, "entities": [name, …] or {role: name, …}}``, one fact a line."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
+import polars as pl
+
+from getd.arrays import Ids
 from getd.facts.named import NamedFacts, NamedFactsBuilder
-from getd.facts.relation import default_roles
+from getd.facts.relation import Relation, Roles, default_roles
 from getd.facts.role_order import RoleOrder
-from getd.formats.hyper_relational import HyperBuilder
+from getd.formats.format import Head, ReadOptions
+from getd.formats.line_writer import TextPool, write_blocks
 from getd.io.lines import read_pieces
 from getd.io.problems import Problems
 
+T = TypeVar("T")
+Record = dict[str, Any]  # as parsed: numbers are texts
+
 _KEYS = ({"relation", "entities"}, {"relation", "entities", "roles"})
-_SHAPE = '{"relation": name, "entities": [name, …] or {role: name, …}}'
-_WIKIPEOPLE = '{"P_h": subject, "P_t": object, "N": arity, qualifier: [value, …], …}'
+_EXPECTED = '{"relation": name, "entities": [name, …] or {role: name, …}}'
+_ENDINGS = (".jsonl", ".ndjson", ".json")
+MAX_SHOWN = 40  # characters of a wrong value in a message
 
 
-def read_jsonl(path: Path, order: RoleOrder) -> NamedFacts:
-    """One JSON object a line. Entities in a list have positions, in an object roles; a role may hold a list of names.
+def is_jsonl(head: Head) -> bool:
+    if not head.looks_like_json:
+        return False
+    try:
+        json.loads(head.first)
+    except (ValueError, RecursionError):
+        return head.ending in _ENDINGS
+    return True
 
-    The roles of a relation stand in the order of its first fact. Numbers are read as text.
+
+def read_jsonl(path: Path, options: ReadOptions) -> NamedFacts:
+    """Read facts. A list of entities has positions, an object roles; a role may hold several names.
+
+    The roles of a relation have the order of its first fact. Numbers are read as text.
     """
-    builder, problems = NamedFactsBuilder(), Problems(path)
-
-    def add(line: int, record: dict[str, Any]) -> None:
-        if set(record) not in _KEYS:
-            raise ValueError(
-                f"expected {_SHAPE}, found the keys {', '.join(map(repr, record)) or '(none)'}"
-            )
-        relation, entities = _name(record["relation"]), record["entities"]
-        if isinstance(entities, dict):
-            by_role = {
-                role: [_name(v) for v in (value if isinstance(value, list) else [value])]
-                for role, value in entities.items()
-            }
-            found = [_name(role) for role, names in by_role.items() for _ in names]
-            roles = order.ordered(relation, found)
-            names = [name for role in dict.fromkeys(roles) for name in by_role[role]]
-        elif isinstance(entities, list):
-            names = [_name(value) for value in entities]
-            roles = tuple(map(_name, record.get("roles", default_roles(len(names)))))
-            if len(roles) != len(names):
-                raise ValueError(
-                    f"expected a role for each of {len(names)} entities, found {len(roles)}"
-                )
-        else:
-            raise ValueError(f"expected a list or an object of entities, found {_short(entities)}")
-        if not names:
-            raise ValueError(
-                f"expected a relation and at least one entity, found only {relation!r}"
-            )
+    builder = NamedFactsBuilder()
+    parse = partial(_parse_fact, order=options.role_order)
+    for line, (relation, roles, names) in parse_records(path, parse):
         builder.add_row(roles, (line, relation, names, 0))
-
-    _each_record(path, problems, add)
     return builder.build()
 
 
-def read_wikipeople(path: Path) -> NamedFacts:
-    """The JSON lines of WikiPeople: ``P_h``, ``P_t`` are subject and object of property P, other keys qualifiers."""
-    builder, problems = HyperBuilder(), Problems(path)
+def _parse_fact(record: Record, order: RoleOrder) -> tuple[str, Roles, list[str]]:
+    if set(record) not in _KEYS:
+        raise ValueError(f"expected {_EXPECTED}, found the keys {shown_keys(record)}")
+    relation = parse_name(record["relation"])
+    entities = record["entities"]
 
-    def add(line: int, record: dict[str, Any]) -> None:
-        heads = [key.removesuffix("_h") for key in record if key.endswith("_h")]
-        if len(heads) != 1 or f"{heads[0]}_t" not in record:
-            raise ValueError(
-                f"expected {_WIKIPEOPLE}, found the keys {', '.join(map(repr, record)) or '(none)'}"
-            )
-        main, relation = (f"{heads[0]}_h", f"{heads[0]}_t"), _name(heads[0])
-        qualifiers = [
-            (_name(key), _name(value))
-            for key, values in record.items()
-            if key not in (*main, "N")
-            for value in (values if isinstance(values, list) else [values])
-        ]
-        arity = str(len(qualifiers) + 2)
-        if str(record.get("N", arity)) != arity:
-            raise ValueError(f"expected N = {arity} for {arity} entities, found {record['N']}")
-        builder.add_row(
-            line, (_name(record[main[0]]), relation, _name(record[main[1]])), qualifiers
-        )
+    if isinstance(entities, dict):
+        by_role = {role: list(map(parse_name, as_list(value))) for role, value in entities.items()}
+        given = [parse_name(role) for role, names in by_role.items() for _ in names]
+        roles = order.ordered(relation, given)
+        names = [name for role in dict.fromkeys(roles) for name in by_role[role]]
+    elif isinstance(entities, list):
+        names = [parse_name(value) for value in entities]
+        roles = _parse_roles(record, len(names))
+    else:
+        raise ValueError(f"expected a list or an object of entities, found {_shown(entities)}")
 
-    _each_record(path, problems, add)
-    return builder.build()
+    if not names:
+        raise ValueError(f"expected a relation and at least one entity, found only {relation!r}")
+    return relation, roles, names
 
 
-def looks_like_wikipeople(record: object) -> bool:
-    """Whether a JSON value has the keys of a WikiPeople line."""
-    return isinstance(record, dict) and any(
-        key.endswith("_h") and f"{key[:-2]}_t" in record for key in record
-    )
+def _parse_roles(record: Record, arity: int) -> Roles:
+    """The roles of a list of entities, where the record names them."""
+    if "roles" not in record:
+        return default_roles(arity)
+    if not isinstance(record["roles"], list):
+        raise ValueError(f"expected a list of roles, found {_shown(record['roles'])}")
+
+    roles = tuple(map(parse_name, record["roles"]))
+    if len(roles) != arity:
+        raise ValueError(f"expected a role for each of {arity} entities, found {len(roles)}")
+    return roles
 
 
-def _each_record(
-    path: Path, problems: Problems, add: Callable[[int, dict[str, Any]], None]
-) -> None:
+def parse_records(path: Path, parse: Callable[[Record], T]) -> Iterator[tuple[int, T]]:
+    """Parse the JSON object of each line; a ``ValueError`` of ``parse`` makes it a bad line."""
+    problems = Problems(path)
     decoder = json.JSONDecoder(  # numbers stay as they are written
         object_pairs_hook=_object, parse_int=str, parse_float=str, parse_constant=_no_number
     )
@@ -104,13 +97,11 @@ def _each_record(
         try:
             record = decoder.decode(line)
             if not isinstance(record, dict):
-                raise ValueError(f"expected a JSON object, found {_short(line)}")
-            add(number, record)
+                raise ValueError(f"expected a JSON object, found {_shown(line)}")
+            yield number, parse(record)
         except json.JSONDecodeError as error:
-            problems.add(
-                number,
-                f"expected a JSON object, found {_short(line)} ({error.msg.lower()} at column {error.colno})",
-            )
+            reason = f"{error.msg.lower()} at column {error.colno}"
+            problems.add(number, f"expected a JSON object, found {_shown(line)} ({reason})")
         except RecursionError:
             problems.add(number, "expected a JSON object, found one nested too deeply")
         except ValueError as error:
@@ -125,7 +116,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
                 yield number, line.rstrip("\r")
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object(pairs: list[tuple[str, Any]]) -> Record:
     record = dict(pairs)
     if len(record) < len(pairs):
         raise ValueError("expected each key once, found one twice")
@@ -136,26 +127,85 @@ def _no_number(text: str) -> str:
     raise ValueError(f"expected a name, found {text}")
 
 
-def _name(value: object) -> str:
+def parse_name(value: object) -> str:
+    """Check that a JSON value is a name that text can hold."""
     if not isinstance(value, str):
-        raise ValueError(f"expected a name, found {_short(value)}")
+        raise ValueError(f"expected a name, found {_shown(value)}")
     if value == "":
         raise ValueError("expected a name in every field, found an empty one")
-    if "\0" in value or not _is_unicode(value):
+
+    try:
+        value.encode()
+        is_text = "\0" not in value
+    except UnicodeEncodeError:
+        is_text = False
+    if not is_text:
         raise ValueError(f"expected a name that text can hold, found {value!r}")
     return value
 
 
-def _is_unicode(text: str) -> bool:
-    if text.isascii():
-        return True
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+def as_list(value: object) -> list[Any]:
+    """A list as it is, any other value as a list of one."""
+    return value if isinstance(value, list) else [value]
 
 
-def _short(value: object) -> str:
+def shown_keys(record: Record) -> str:
+    """The keys of a record, for a message."""
+    return ", ".join(map(repr, record)) or "(none)"
+
+
+def _shown(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 40 else f"{text[:40]}…"
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
+
+
+def write_jsonl(facts: NamedFacts, path: Path, relations: Iterable[Relation]) -> None:
+    """Write facts; roles that are named make the entities an object."""
+    write_blocks(path, facts, partial(_block_lines, facts))
+
+
+def _block_lines(facts: NamedFacts, arity: int) -> pl.Series:
+    """The lines of a block; what comes between the names depends on the roles alone."""
+    block = facts.blocks[arity]
+    texts = TextPool()
+    start = texts.add(['{"relation":'])
+    relation = texts.add_used(facts.relations, block.relation, _json_texts)
+    entities = texts.add_used(facts.entities, block.entities, _json_texts)
+
+    separator = texts.add_by_signature(facts, block, _separators)
+
+    columns: list[Ids] = [np.full(len(block), start), relation]
+    for position, entity in enumerate(entities.T):
+        columns += [separator + position, entity]
+    columns.append(separator + arity)
+    return texts.join(columns)
+
+
+def _json_texts(names: pl.Series) -> pl.Series:
+    """Names as JSON writes them, quotation marks included."""
+    record = names.alias("").to_frame().to_struct().struct.json_encode()  # {"":"name"}
+    return record.str.strip_prefix('{"":').str.strip_suffix("}")
+
+
+def _separators(roles: Roles) -> list[str]:
+    """What JSON has before each entity of a fact, and after the last."""
+    list_separators = [*[","] * (len(roles) - 1), "]}"]
+    if roles == default_roles(len(roles)):
+        return [',"entities":[', *list_separators]
+
+    # An object holds each role once, so equal roles must be neighbours.
+    groups = [(role, len(list(group))) for role, group in groupby(roles)]
+    if len(groups) > len(set(roles)):
+        return [f',"roles":{_dumps(roles)},"entities":[', *list_separators]
+
+    separators = []
+    before = ',"entities":{'
+    for role, number in groups:
+        is_list = number > 1
+        separators += [f"{before}{_dumps(role)}:{'[' * is_list}", *[","] * (number - 1)]
+        before = "]," if is_list else ","
+    return [*separators, before[:-1] + "}}"]
+
+
+def _dumps(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,89 +1,120 @@
-"""Facts from tables: CSV with a header, Parquet, and data frames from Python.
+"""Tables of facts, and CSV with a header.
 
-A table has a ``relation`` column, or none and then is all of one relation. The other columns are the entities:
+A table has a ``relation`` column, or none and then all its rows are facts of one relation. The
+other columns are the entities:
 
-- ``e1, e2, …``: positions. A fact may have fewer entities than there are columns; its last cells are then empty.
-  A column ``roles`` beside them, where there is one, holds the role names of each fact as a JSON list.
-- any other names: roles. A relation has the roles that any of its rows fills, and then every row must fill them.
+- ``e1, e2, …``: positions. A fact may have fewer entities than there are columns; its last cells
+  are then empty. A column ``roles``, if there is one, holds the role names of each fact as a JSON
+  list.
+- any other names: roles. A relation has the roles that any of its rows fills, and then every row
+  must fill them.
 """
 
 from __future__ import annotations
 
 import csv
+import json
+from collections.abc import Iterable
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from getd.errors import FactFileError
-from getd.facts.columns import Columns, columns_to_named, numbered
-from getd.facts.frames import check_header, table_to_named
+from getd.facts.columns import Columns, columns_to_named
+from getd.facts.frames import check_header
 from getd.facts.named import NamedFacts
-from getd.facts.role_order import RoleOrder
-from getd.formats.parquet import BrokenParquet, decode_parquet
-from getd.formats.plain_text import read_csv_rows, with_lines
-from getd.io.lines import MAX_LINE, read_blocks, read_head
+from getd.facts.relation import Relation, default_roles
+from getd.formats.csv_rows import allow_long_fields, looks_like_csv, read_csv_rows
+from getd.formats.format import ReadOptions
+from getd.io.lines import MAX_LINE, read_head
 from getd.io.problems import Problems
 from getd.visible import shorten
 
+is_csv = looks_like_csv  # whatever is not hyper-relational has a header
 
-def read_csv(path: Path, relation: str, order: RoleOrder) -> NamedFacts:
-    """Facts from CSV with a header; comma, or semicolon or tab where the header has no comma."""
-    header, separator, header_line = csv_header(path)
-    problems, parts = Problems(path), []
-    may_be_a_fact = (
-        len(header) % 2 == 1 and len(header) >= 3 and "relation" not in map(str.lower, header)
-    )
-    hint = "; for rows without a header there is --format hyper-csv" if may_be_a_fact else ""
-    expected = f"expected {len(header)} fields ({shorten(', '.join(header), 150)})"
-    for lines, fields in read_csv_rows(path, separator, problems):
-        body = lines > header_line
-        if fields.width == len(header):
-            parts.append(with_lines(lines, numbered(fields)).filter(pl.Series(body)))
+
+def read_csv(path: Path, options: ReadOptions) -> NamedFacts:
+    """Read facts; semicolons or tabs separate fields where the header has no comma."""
+    header, separator, header_line = _read_header(path)
+    width = len(header)
+    expected = f"expected {width} fields ({shorten(', '.join(header), 150)})"
+    hint = ""
+    if width % 2 == 1 and width >= 3 and "relation" not in map(str.lower, header):
+        hint = "; for rows without a header there is --format hyper-csv"
+
+    parts = []
+    problems = Problems(path)
+    for rows in read_csv_rows(path, separator, problems):
+        body = rows.filter(pl.Series(rows.lines > header_line))
+        if rows.fields.width == width:
+            parts.append(body.with_lines())
         else:
-            for line in lines[body].tolist():
-                problems.add(line, f"{expected}, found {fields.width}{hint}")
+            body.report(problems, f"{expected}, found {rows.fields.width}{hint}")
     problems.check()
-    if sum(len(part) for part in parts) == 0:
+    if sum(map(len, parts)) == 0:
         raise FactFileError(path, [("", "expected rows below the header, found none")])
+
     table = pl.concat(parts).sort("line")
     cells = table.drop("line").select(pl.all().fill_null(""))
-    return columns_to_named(Columns(header, cells, table["line"], problems), relation, order)
+    columns = Columns(header, cells, table["line"], problems)
+    return columns_to_named(columns, options.relation, options.role_order)
 
 
-def csv_header(path: Path) -> tuple[list[str], str, int]:
-    """The column names of a CSV file, what separates them, and the line on which the header ends."""
+def _read_header(path: Path) -> tuple[list[str], str, int]:
+    """The column names, what separates them, and the line that they are on."""
     text = read_head(path, 4 * MAX_LINE).decode("utf-8", errors="replace")
-    skipped = len(text) - len(text.lstrip("\r\n"))
-    first = text[skipped:].split("\n", 1)[0]
+    body = text.lstrip("\r\n")
+    first = body.split("\n", 1)[0]
+    line = text[: len(text) - len(body)].count("\n") + 1
     separator = next((mark for mark in ",;\t" if mark in first), ",")
-    line = text[:skipped].count("\n") + 1
-    csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE))
+
+    allow_long_fields()
     try:
-        header = [
-            name.strip()
-            for name in next(csv.reader([first.rstrip("\r")], delimiter=separator, strict=True), [])
-        ]
+        fields = next(csv.reader([first.rstrip("\r")], delimiter=separator, strict=True), [])
     except csv.Error as error:
-        wrong = (
-            "lines that end with a carriage return alone"
-            if "\r" in first
-            else f"a broken one ({error})"
-        )
-        raise FactFileError(
-            path, [(f":{line}", f"expected a header of CSV, found {wrong}")]
-        ) from None
+        wrong = f"a broken one ({error})"
+        if "\r" in first:
+            wrong = "lines that end with a carriage return alone"
+        problem = (f":{line}", f"expected a header of CSV, found {wrong}")
+        raise FactFileError(path, [problem]) from None
+
+    header = [name.strip() for name in fields]
     check_header(path, header, f":{line}")
     return header, separator, line
 
 
-def read_parquet(path: Path, relation: str, order: RoleOrder) -> NamedFacts:
-    """Facts from a Parquet file."""
-    try:
-        table = decode_parquet(b"".join(read_blocks(path)))
-    except BrokenParquet as error:
-        raise FactFileError(
-            path, [("", f"expected a whole Parquet file, found a broken one ({error})")]
-        ) from None
-    if len(table) == 0:
-        raise FactFileError(path, [("", "expected facts, found a table without rows")])
-    return table_to_named(table, str(path), relation, order)
+def write_csv(facts: NamedFacts, path: Path, relations: Iterable[Relation]) -> None:
+    """Write facts as a table; fields are quoted where they must be."""
+    with path.open("wb") as file:  # polars would expand a path
+        to_table(facts).write_csv(file, quote_style="necessary")
+
+
+def to_table(facts: NamedFacts) -> pl.DataFrame:
+    """Facts as columns ``relation``, ``e1 … en``, and ``roles`` where a relation names them."""
+    blocks = facts.blocks.values()
+    order = np.argsort(np.concatenate([block.row for block in blocks]), kind="stable")
+    relation = np.concatenate([block.relation for block in blocks])[order]
+    columns = [facts.relations.gather(relation).alias("relation")]
+
+    role_texts = [
+        None if roles == default_roles(len(roles)) else json.dumps(roles, ensure_ascii=False)
+        for roles in facts.signatures
+    ]
+    if any(role_texts):
+        texts = pl.Series("roles", role_texts, dtype=pl.String)
+        signature = np.concatenate([block.signature for block in blocks])[order]
+        columns.append(texts.gather(signature))
+
+    # Where a fact has fewer entities, the empty name, which is the last one, fills the column.
+    names = pl.concat([facts.entities, pl.Series([None], dtype=pl.String)])
+    for position in range(max(facts.blocks)):
+        parts = []
+        for arity, block in facts.blocks.items():
+            codes = np.full(len(block), len(facts.entities))
+            if position < arity:
+                codes = block.entities[:, position].astype(np.int64)
+            parts.append(codes)
+        entities = names.gather(np.concatenate(parts)[order])
+        columns.append(entities.alias(f"e{position + 1}"))
+    return pl.DataFrame(columns)

@@ -15,7 +15,7 @@ from getd.facts.knowledge_base import KnowledgeBase, tuples_to_named
 from getd.facts.named import NamedFacts
 from getd.facts.parse import parse_each, parse_fact, parse_new_facts
 from getd.facts.role_order import RoleOrder
-from getd.formats.detect import read_named
+from getd.formats.registry import read_named
 from getd.prediction.question import Question, parse_question
 
 # A file, a data frame, or facts as tuples (relation, entity, …)

@@ -15,7 +15,8 @@ from getd.facts.facts import Blocks, Facts
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.relation import Relation
 from getd.facts.split import SPLITS
-from getd.formats.parquet import BrokenParquet, check_pages, decode_parquet
+from getd.formats.parquet import decode_parquet
+from getd.formats.parquet_pages import BrokenParquet, check_pages
 from getd.io.atomic import atomic_path
 from getd.io.panics import Panic, panics_as_errors
 

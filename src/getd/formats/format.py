@@ -1,0 +1,89 @@
+"""What a file format is: how its files are read, written and recognised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from getd.choices import ReadFormat
+from getd.facts.named import NamedFacts
+from getd.facts.relation import Relation
+from getd.facts.role_order import RoleOrder
+from getd.io.lines import read_pieces
+
+COMPRESSED = (".gz", ".zst")
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What readers take besides a path; each uses what concerns its format."""
+
+    escaped: bool = False  # plain text: \t and the like are the characters they stand for
+    relation: str = ""  # of a table that has no relation column; empty: the file's name
+    role_order: RoleOrder = field(default_factory=RoleOrder)  # shared by the files of a data set
+
+
+@dataclass(frozen=True)
+class Head:
+    """The beginning of a file, from which its format is recognised."""
+
+    path: Path
+    ending: str
+    data: bytes  # at most MAX_LINE, decompressed
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines that are not blank; a binary file is refused."""
+        lines_end = self.data.rfind(b"\n") + 1
+        try:
+            self.data[:lines_end].decode("utf-8")
+            is_text = len(self.data) > 0 and b"\0" not in self.data
+        except UnicodeDecodeError:
+            is_text = False
+        if not is_text:
+            next(read_pieces(self.path))  # raises, and names the line
+
+        text = self.data.decode("utf-8", errors="replace")
+        return [line for line in text.split("\n") if line.strip()]
+
+    @property
+    def first(self) -> str:
+        """The first line."""
+        return self.lines[0].rstrip("\r") if self.lines else ""
+
+    @property
+    def looks_like_json(self) -> bool:
+        """Whether an object or a list begins, in a file that is not called CSV or TSV."""
+        begins = self.first.lstrip().startswith(("{", "["))
+        return begins and self.ending not in (".csv", ".tsv")
+
+
+@dataclass(frozen=True)
+class Format:
+    """A file format; ``write`` takes all relations of a data set, as one file may lack some."""
+
+    name: ReadFormat
+    read: Callable[[Path, ReadOptions], NamedFacts]
+    write: Callable[[NamedFacts, Path, Iterable[Relation]], None] | None
+    endings: tuple[str, ...]
+    sniff: Callable[[Head], bool]  # whether a file is in this format, unless an earlier one is
+
+    @property
+    def suffix(self) -> str:
+        """The ending of the files that we write."""
+        own = f".{self.name}"
+        return own if own in self.endings else self.endings[0]
+
+
+def ending(path: Path) -> str:
+    """The ending that tells the format, without that of a compression.
+
+    >>> ending(Path("facts/train.CSV.gz"))
+    '.csv'
+    """
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    while suffixes and suffixes[-1] in COMPRESSED:
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""
