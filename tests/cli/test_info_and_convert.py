@@ -14,7 +14,7 @@ import pytest
 
 import getd as package
 from getd.cli.app import main
-from getd.formats.detect import read_named
+from getd.formats.registry import read_named
 from tests.conftest import Result
 
 Getd = Callable[..., Result]

@@ -17,7 +17,7 @@ import pytest
 import getd
 from getd.datasets import catalogue as datasets
 from getd.datasets.catalogue import DATASETS, DataSet, cache_folder, download, normalise
-from getd.datasets.demo import demo_labels
+from getd.datasets.demo import demo_facts
 from getd.errors import DownloadError
 from getd.profile.describe import describe
 from tests.conftest import Result
@@ -63,8 +63,8 @@ def dataset(*folders: str) -> DataSet:
         arities="2",
         licence="none",
         source="here",
-        folders=tuple(f"{folder}/{{split}}.txt" for folder in folders),
-        form=(1, 0, 2),
+        addresses=tuple(f"{folder}/{{split}}.txt" for folder in folders),
+        columns=(1, 0, 2),
         sha256={file: hashlib.sha256(data).hexdigest() for file, data in normal.items()},
     )
 
@@ -280,12 +280,12 @@ def test_the_demo_is_small_mixed_readable_and_the_same_for_a_seed() -> None:
     assert 2_000 <= n_facts <= 5_000
     assert kb.arities == (2, 3, 4)
     assert describe(kb).splits["test"].unseen_entities == 0
-    assert demo_labels(0).rows() == demo_labels(0).rows() != demo_labels(1).rows()
+    assert demo_facts(0).rows() == demo_facts(0).rows() != demo_facts(1).rows()
     assert kb.signatures[kb.relations.id("transfer")].roles == ("player", "from", "to", "season")
 
 
 def test_the_rules_of_the_demo_hold() -> None:
-    facts = demo_labels(0).rows()
+    facts = demo_facts(0).rows()
     club = {(fact[1], fact[3]): fact[2] for fact in facts if fact[0] == "plays for"}
     city = {fact[1]: fact[2] for fact in facts if fact[0] == "based in"}
     for relation, *entities in facts:

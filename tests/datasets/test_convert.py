@@ -9,7 +9,7 @@ import pytest
 from getd.datasets.convert import convert
 from getd.errors import FactError, WriteError
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.formats.detect import detect_format
+from getd.formats.registry import detect_format
 
 
 def test_what_is_there_is_replaced_only_if_one_says_so(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Facts written in one form and read back are the same facts in the same order, whatever their names."""
+"""Facts written in one format and read back are the same, in the same order, with any names."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from getd.datasets.convert import convert
 from getd.facts.knowledge_base import tuples_to_named
 from getd.facts.named import NamedFacts, NamedFactsBuilder
 from getd.facts.relation import Relation, relation_labels
-from getd.formats.detect import read_named
-from getd.formats.hyper_relational import HyperBuilder, to_hyper
-from getd.formats.write import write_named
+from getd.formats.format import ReadOptions
+from getd.formats.hyper_relational import HyperBuilder, HyperFact
+from getd.formats.registry import read_named, write_named
 from tests.facts.names import NAMES
 
 FACTS = st.lists(st.lists(NAMES, min_size=2, max_size=5).map(tuple), min_size=1, max_size=12)
@@ -27,11 +27,7 @@ def test_tsv_parquet_jsonl_csv_tsv_is_the_identity(
     tmp_path_factory: pytest.TempPathFactory, facts: list[tuple[str, ...]]
 ) -> None:
     folder = tmp_path_factory.mktemp("round")
-    names = {
-        Relation(fact[0], tuple(f"e{j + 1}" for j in range(len(fact) - 1))): fact[0]
-        for fact in facts
-    }
-    write_named(tuples_to_named(facts), folder / "a.tsv", "tsv", names)
+    write_named(tuples_to_named(facts), folder / "a.tsv", "tsv")
     for source, target in [
         ("a.tsv", "b.parquet"),
         ("b.parquet", "c.jsonl"),
@@ -40,7 +36,7 @@ def test_tsv_parquet_jsonl_csv_tsv_is_the_identity(
     ]:
         convert(folder / source, folder / target, escaped=source.endswith(".tsv"))
     assert (folder / "e.tsv").read_bytes() == (folder / "a.tsv").read_bytes()
-    assert read_named(folder / "e.tsv", "tsv", escaped=True).rows() == facts
+    assert read_named(folder / "e.tsv", "tsv", ReadOptions(escaped=True)).rows() == facts
 
 
 @given(
@@ -56,58 +52,54 @@ def test_roles_survive_every_form_that_has_a_place_for_them(
     tmp_path_factory: pytest.TempPathFactory, given_facts: dict[tuple[str, ...], list[list[str]]]
 ) -> None:
     folder = tmp_path_factory.mktemp("roles")
-    builder, row, orders = (
-        NamedFactsBuilder(),
-        0,
-        dict[tuple[str, tuple[str, ...]], tuple[str, ...]](),
-    )
+    builder = NamedFactsBuilder()
+    row = 0
+    orders: dict[tuple[str, tuple[str, ...]], tuple[str, ...]] = {}
     for roles, facts in given_facts.items():
         for relation, *entities in facts:
-            ordered = orders.setdefault(
-                (relation, tuple(sorted(roles))), roles
-            )  # a relation has its roles in one order
+            # A relation has its roles in one order.
+            ordered = orders.setdefault((relation, tuple(sorted(roles))), roles)
             builder.add_row(ordered, (row, relation, entities[: len(roles)], 0))
             row += 1
-    labels = builder.build()
+    named = builder.build()
     for form in ("parquet", "jsonl", "csv"):
-        write_named(labels, folder / f"facts.{form}", form, {})  # type: ignore[arg-type]
+        write_named(named, folder / f"facts.{form}", form)  # type: ignore[arg-type]
         again = read_named(folder / f"facts.{form}", form)  # type: ignore[arg-type]
-        assert again.rows() == labels.rows()
-        assert set(again.signatures) == set(labels.signatures)
+        assert again.rows() == named.rows()
+        assert set(again.signatures) == set(named.signatures)
 
 
+QUALIFIERS = st.lists(st.tuples(NAMES, NAMES), max_size=4)
 HYPER = st.lists(
-    st.tuples(NAMES, NAMES, NAMES, st.lists(st.tuples(NAMES, NAMES), max_size=4)),
+    st.builds(HyperFact, NAMES, NAMES, NAMES, QUALIFIERS),
     min_size=1,
     max_size=8,
 )
 
 
-def hyper_facts(labels: NamedFacts) -> list[tuple[str, str, str, list[tuple[str, str]]]]:
-    rows = [
-        (row, to_hyper(relation, roles, entities))
-        for row, roles, (relation, *entities) in labels.facts()
-    ]
-    return [fact for _, fact in sorted(rows)]
+def hyper_facts(named: NamedFacts) -> list[HyperFact]:
+    """The main triples and qualifiers of n-ary facts, in the order of their rows."""
+    facts = []
+    for row, roles, (relation, subject, other, *values) in named.facts():
+        qualifiers = list(zip(roles[2:], values, strict=True))
+        facts.append((row, HyperFact(subject, relation, other, qualifiers)))
+    return [fact for _, fact in sorted(facts)]
 
 
 @given(HYPER)
 @settings(max_examples=80)
 def test_subject_relation_object_and_qualifiers_come_back(
     tmp_path_factory: pytest.TempPathFactory,
-    facts: list[tuple[str, str, str, list[tuple[str, str]]]],
+    facts: list[HyperFact],
 ) -> None:
     builder = HyperBuilder()
-    for line, (subject, relation, other, qualifiers) in enumerate(facts):
-        builder.add_row(line, (subject, relation, other), qualifiers)
-    labels = builder.build()
-    expected = [
-        (subject, relation, other, sorted(qualifiers))
-        for subject, relation, other, qualifiers in facts
-    ]
-    assert hyper_facts(labels) == expected
+    for line, fact in enumerate(facts):
+        builder.add_row(line, fact)
+    named = builder.build()
+    expected = [fact._replace(qualifiers=sorted(fact.qualifiers)) for fact in facts]
+    assert hyper_facts(named) == expected
     path = tmp_path_factory.mktemp("hyper") / "facts.csv"
-    write_named(labels, path, "hyper-csv", {})
+    write_named(named, path, "hyper-csv")
     assert hyper_facts(read_named(path, "hyper-csv")) == expected
 
 
@@ -138,9 +130,8 @@ def test_the_real_sets_come_back_byte_for_byte(real_data: Path, tmp_path: Path, 
         ).read_bytes()
 
 
-@pytest.mark.parametrize(
-    "split", ["valid", "test"]
-)  # train is three times both, with qualifiers of the same kinds
+# Train is three times both, with qualifiers of the same kinds.
+@pytest.mark.parametrize("split", ["valid", "test"])
 def test_wd50k_comes_back_with_every_qualifier(real_data: Path, tmp_path: Path, split: str) -> None:
     source = real_data / "WD50K" / f"{split}.csv"
     convert(source, tmp_path / "a.parquet", "parquet")

@@ -17,7 +17,7 @@ from getd.datasets.convert import convert
 from getd.datasets.load import load
 from getd.errors import FactFileError
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.formats.detect import read_named
+from getd.formats.registry import read_named
 from getd.io.panics import Panic, panics_as_errors
 from getd.prediction.questions import read_facts
 from getd.profile.describe import describe

@@ -1,0 +1,103 @@
+"""Facts from Python: tuples, and data frames of several libraries."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import getd
+from getd.errors import FactError, FactFileError
+
+
+def test_missing_cells_of_pandas_are_holes() -> None:
+    frame = pd.DataFrame(
+        {"relation": ["r", "s"], "e1": ["a", "b"], "e2": pd.array([1, None], dtype="Int64")}
+    )
+    kb = getd.KnowledgeBase.from_dataframe({"train": frame})
+    assert [kb.decode(facts) for facts in kb.split("train").values()] == [
+        [("s", "b")],
+        [("r", "a", "1")],
+    ]
+    with pytest.raises(
+        FactError, match=r"^expected a name of its own for every column, found 'a' twice$"
+    ):
+        getd.KnowledgeBase.from_dataframe(pd.DataFrame([["x", "y"]], columns=["a", "a"]))
+
+
+def test_cells_that_are_not_text_are_written_as_text() -> None:
+    frame = pd.DataFrame({"who": ["Jordan", "Bird"], "year": [1991, 1986], "points": [31.5, 25.0]})
+    kb = getd.KnowledgeBase.from_dataframe({"train": frame}, relation="scored")
+    assert kb.decode(kb.split("train")[3]) == [
+        ("scored", "Jordan", "1991", "31.5"),
+        ("scored", "Bird", "1986", "25.0"),
+    ]
+    assert kb.signatures[0].roles == ("who", "year", "points")
+    arrow = pa.table({"who": pa.array(["Jordan"]).dictionary_encode(), "year": [1991]})
+    assert getd.KnowledgeBase.from_dataframe({"train": arrow}).n_entities == 2
+
+
+def test_tables_of_splits_from_python_agree_on_their_columns() -> None:
+    train, test = (
+        pl.DataFrame({"player": ["a"], "club": ["b"]}),
+        pl.DataFrame({"club": ["b"], "player": ["a"]}),
+    )
+    kb = getd.KnowledgeBase.from_dataframe({"train": train, "test": test}, relation="plays")
+    assert kb.n_relations == 1
+    assert "1 facts of test are in train too (kept)" in kb.notices
+    with pytest.raises(FactFileError) as caught:
+        getd.KnowledgeBase.from_dataframe(
+            {"train": train, "test": test.rename({"player": "players"})}, relation="plays"
+        )
+    expected = "for relation 'plays' the columns player, club as in the train table"
+    assert str(caught.value) == f"the test table: expected {expected}, but 'player' is missing"
+
+
+def test_missing_numbers_are_holes() -> None:
+    frame = pl.DataFrame({"relation": ["r", "r"], "e1": ["a", "b"], "e2": [1.5, float("nan")]})
+    assert getd.KnowledgeBase.from_dataframe({"train": frame}).arities == (1, 2)
+
+
+def test_facts_from_python() -> None:
+    kb = getd.KnowledgeBase.from_facts(
+        {"train": [("r", "a", 1), ("r", "b", 2.5, "c")], "test": [["r", "a", "b"]]}
+    )
+    assert (kb.arities, list(kb.entities), list(kb.relations)) == (
+        (2, 3),
+        ["1", "2.5", "a", "b", "c"],
+        ["r(e1, e2)", "r(e1, e2, e3)"],
+    )
+    assert kb.split("test")[2].rows().tolist() == [[0, 2, 3]]
+    assert np.array_equal(
+        kb.known("train").lookup(np.array([0]), np.array([[2, 0]]), 1).values, [0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ([("r",)], "fact 0: expected a relation and at least one entity, found ('r',)"),
+        ([("r", "a"), "rab"], "fact 1: expected a relation and at least one entity, found 'rab'"),
+        ([("r", None)], "fact 0: expected names, found None"),
+        ([("r", "")], "fact 0: expected names, found ''"),
+        ([("r", float("nan"))], "fact 0: expected names, found nan"),
+        ([("r", "a\0")], "fact 0: expected names, found 'a\\x00'"),
+        ([("r", "\ud800")], "expected names that UTF-8 can hold, found '\\ud800'"),
+        ([], "facts: expected facts, found none"),
+        (
+            {"tran": []},
+            "expected the splits train, valid, test, found 'tran'; did you mean 'train'?",
+        ),
+    ],
+)
+def test_facts_from_python_that_cannot_be_understood(facts: object, message: str) -> None:
+    with pytest.raises(FactError) as caught:
+        getd.KnowledgeBase.from_facts(facts)  # type: ignore[arg-type]
+    assert str(caught.value) == message
+
+
+def test_a_frame_that_is_none_is_refused() -> None:
+    with pytest.raises(FactError, match=r"^expected a polars, pandas or Arrow table, found int$"):
+        getd.KnowledgeBase.from_dataframe(3)

@@ -1,0 +1,255 @@
+"""Every format that people keep n-ary facts in is recognised and read."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+import zstandard
+
+import getd
+from getd.errors import FactFileError
+from getd.formats.format import ReadOptions
+from getd.formats.registry import detect_format, read_named
+from getd.io.lines import BLOCK
+
+TEXT = "award\tJordan\tBulls\tMVP\nplays for\tPippen\tBulls\naward\tBird\tCeltics\tMVP\n"
+FACTS = [
+    ("award", "Jordan", "Bulls", "MVP"),
+    ("plays for", "Pippen", "Bulls"),
+    ("award", "Bird", "Celtics", "MVP"),
+]
+
+
+def write(path: Path, text: str | bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def test_text_is_split_at_tabs(tmp_path: Path) -> None:
+    assert read_named(write(tmp_path / "a.txt", TEXT)).rows() == FACTS
+
+
+def test_a_line_without_tabs_is_split_at_runs_of_spaces(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "a.txt",
+        "likes  ann bob \n  likes cy dan\nplays for\tann\tthe club\nlikes   ann   cy",
+    )
+    expected = [
+        ("likes", "ann", "bob"),
+        ("likes", "cy", "dan"),
+        ("plays for", "ann", "the club"),
+        ("likes", "ann", "cy"),
+    ]
+    assert read_named(path).rows() == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TEXT.replace("\n", "\r\n"),
+        "\ufeff" + TEXT,
+        TEXT[:-1],
+        TEXT.replace("\n", "\r\n")[:-1],
+        "\n\n" + TEXT,
+    ],
+)
+def test_windows_line_ends_byte_order_marks_and_blank_lines_change_nothing(
+    tmp_path: Path, text: str
+) -> None:
+    assert read_named(write(tmp_path / "a.txt", text)).rows() == FACTS
+
+
+def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
+    name = "a\x0bb\x0cc\x85d\u2028e\rf"
+    assert read_named(write(tmp_path / "a.txt", f"r\t{name}\tx\n")).rows() == [("r", name, "x")]
+
+
+def test_text_is_literal_unless_it_is_called_escaped(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", "r\ta\\tb\tc\n")
+    assert read_named(path).rows() == [("r", "a\\tb", "c")]
+    assert read_named(path, options=ReadOptions(escaped=True)).rows() == [("r", "a\tb", "c")]
+
+
+def test_gzip_and_zstd_are_opened_on_the_way(tmp_path: Path) -> None:
+    zipped = write(tmp_path / "a.txt.gz", gzip.compress(TEXT.encode()))
+    packed = zstandard.compress(TEXT[:40].encode()) + zstandard.compress(
+        TEXT[40:].encode()
+    )  # two frames
+    assert (
+        read_named(zipped).rows()
+        == read_named(write(tmp_path / "a.txt.zst", packed)).rows()
+        == FACTS
+    )
+
+
+def test_a_file_larger_than_one_block_is_read_whole(tmp_path: Path) -> None:
+    n = 3 * BLOCK // 20
+    facts = [
+        ("r", f"entity number {i:09d}", f"é{i % 7}") if i % 3 else ("s", f"e{i}") for i in range(n)
+    ]
+    path = write(tmp_path / "big.txt", "\n".join("\t".join(fact) for fact in facts))
+    assert path.stat().st_size > 2 * BLOCK
+    assert read_named(path).rows() == facts
+
+
+def test_csv_with_a_relation_column(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "a.csv", 'e1,relation,e2,e3\nJordan,award,Bulls,MVP\nPippen,"plays for",Bulls,\n'
+    )
+    assert detect_format(path) == "csv"
+    assert read_named(path).rows() == FACTS[:2]
+
+
+def test_csv_with_a_relation_column_and_roles(tmp_path: Path) -> None:
+    header = "relation,player,club,award,season\n"
+    text = (
+        header
+        + "award,Jordan,Bulls,MVP,\nplays for,Pippen,Bulls,,1991\nplays for,Bird,Celtics,,1986\n"
+    )
+    labels = read_named(write(tmp_path / "a.csv", text))
+    assert set(labels.signatures) == {("player", "club", "award"), ("player", "club", "season")}
+    assert labels.rows()[1] == ("plays for", "Pippen", "Bulls", "1991")
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_csv_of_one_relation_with_roles_as_columns(tmp_path: Path, separator: str) -> None:
+    text = "player,club\nPippen,Bulls\n\nBird,Celtics\n".replace(",", separator)
+    labels = read_named(write(tmp_path / "plays for.csv", text))
+    assert set(labels.signatures) == {("player", "club")}
+    assert labels.rows() == [("plays for", "Pippen", "Bulls"), ("plays for", "Bird", "Celtics")]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("line", "row"), ("^.*$", "*"), ("roles", "0"), ("arrangement", "1"), ("literal", "len")],
+)
+@pytest.mark.parametrize("with_relation", [True, False])
+def test_columns_may_have_any_name(
+    tmp_path: Path, names: tuple[str, ...], with_relation: bool
+) -> None:
+    header, row = (("relation", *names), ("r", "a", "b")) if with_relation else (names, ("a", "b"))
+    labels = read_named(write(tmp_path / "r.csv", f"{','.join(header)}\n{','.join(row)}\n"))
+    assert (set(labels.signatures), labels.rows()) == ({names}, [("r", "a", "b")])
+    again = getd.KnowledgeBase.from_dataframe(
+        {"train": pl.DataFrame([row], schema=header, orient="row")}, relation="r"
+    )
+    assert again.signatures[0].roles == names
+
+
+def test_quoted_csv_may_hold_separators_and_line_ends(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", 'relation,e1,e2\r\nr,"a,""b""\r\nc",d\r\nr,e,f\r\n')
+    assert read_named(path).rows() == [("r", 'a,"b"\r\nc', "d"), ("r", "e", "f")]
+
+
+def test_parquet_and_frames(tmp_path: Path) -> None:
+    frame = pl.DataFrame(
+        {
+            "relation": ["award", "plays for"],
+            "e1": ["Jordan", "Pippen"],
+            "e2": ["Bulls"] * 2,
+            "e3": ["MVP", None],
+        }
+    )
+    frame.write_parquet(tmp_path / "a.parquet")
+    assert read_named(tmp_path / "a.parquet").rows() == FACTS[:2]
+    for table in (frame, frame.lazy(), frame.to_pandas(), frame.to_arrow()):
+        kb = getd.KnowledgeBase.from_dataframe({"train": table})
+        assert [kb.decode(facts) for facts in kb.split("train").values()] == [
+            [FACTS[1]],
+            [FACTS[0]],
+        ]
+
+
+def test_json_lines_with_lists_and_with_roles(tmp_path: Path) -> None:
+    lines = [
+        {"relation": "award", "entities": ["Jordan", "Bulls", "MVP"]},
+        {"relation": "award", "entities": {"player": "Bird", "year": 1986}},
+        {"entities": {"year": 1991, "player": "Jordan"}, "relation": "award"},
+        {"relation": "award", "entities": {"player": ["Ann", "Bob"], "year": "1991"}},
+    ]
+    labels = read_named(write(tmp_path / "a.jsonl", "\n".join(map(json.dumps, lines))))
+    assert labels.rows() == [
+        ("award", "Jordan", "Bulls", "MVP"),
+        ("award", "Bird", "1986"),
+        ("award", "Jordan", "1991"),
+        ("award", "Ann", "Bob", "1991"),
+    ]
+    assert set(labels.signatures) == {
+        ("e1", "e2", "e3"),
+        ("player", "year"),
+        ("player", "player", "year"),
+    }
+
+
+def test_hyper_relational_csv(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "train.csv", "Jordan,award,MVP,team,Bulls,season,1991\nBird,award,MVP\nA,b,C\n"
+    )
+    labels = read_named(path)
+    assert detect_format(path) == "hyper-csv"
+    assert labels.rows() == [
+        ("award", "Jordan", "MVP", "1991", "Bulls"),
+        ("award", "Bird", "MVP"),
+        ("b", "A", "C"),
+    ]
+    assert set(labels.signatures) == {
+        ("subject", "object", "season", "team"),
+        ("subject", "object"),
+    }
+
+
+def test_wikipeople_json(tmp_path: Path) -> None:
+    line = {"P166_h": "Q1", "P166_t": "Q2", "N": 5, "P585": ["+1980"], "P1706": ["Q9", "Q8"]}
+    labels = read_named(write(tmp_path / "a.json", json.dumps(line)))
+    assert labels.rows() == [("P166", "Q1", "Q2", "Q8", "Q9", "+1980")]
+    assert set(labels.signatures) == {("subject", "object", "P1706", "P1706", "P585")}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "form"),
+    [
+        ("statements/train.txt", "Q1,P1,Q2\nQ3,P1,Q4,P2,Q5\n", "hyper-csv"),
+        ("facts", "r,a,b\ns,c,b\n", "csv"),
+        ("facts.txt", "r a,b c\n", "tsv"),
+        ("facts.txt", '{"relation": "r"}\tx\n', "tsv"),
+        ("facts", '{"relation": "r", "entities": ["a"]}', "jsonl"),
+        ("facts.csv", "relation,e1,e2\nr,e1,x\ns,e1,y\n", "csv"),
+        ("facts.tsv", "a,b\tc\td\n", "tsv"),
+        ("PAR1.txt", "PAR1\ta\tb\n", "tsv"),
+    ],
+)
+def test_the_form_is_recognised_from_the_content(
+    tmp_path: Path, name: str, text: str, form: str
+) -> None:
+    assert detect_format(write(tmp_path / name, text)) == form
+
+
+def test_positions_may_stand_in_any_order(tmp_path: Path) -> None:
+    assert read_named(write(tmp_path / "a.csv", "relation,e2,e1\nr,b,a\n")).rows() == [
+        ("r", "a", "b")
+    ]
+
+
+@pytest.mark.parametrize(("roles", "shown"), [("null", "null"), ('"ab"', "ab"), ("12", "12")])
+def test_the_roles_of_a_list_are_a_list(tmp_path: Path, roles: str, shown: str) -> None:
+    line = f'{{"relation": "r", "roles": {roles}, "entities": ["x", "y"]}}'
+    path = write(tmp_path / "a.jsonl", line)
+    with pytest.raises(FactFileError) as caught:
+        read_named(path)
+    message = f"expected a list of roles, found {shown}"
+    assert str(caught.value) == f"{path}:1: {message} (1 bad line)"
+
+
+def test_numbers_in_json_stay_as_they_are_written(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "a.jsonl",
+        '{"relation": "r", "entities": [1.10, 1e3, 0.1000000000000000001, 12345678901234567890]}',
+    )
+    assert read_named(path).rows() == [
+        ("r", "1.10", "1e3", "0.1000000000000000001", "12345678901234567890")
+    ]
