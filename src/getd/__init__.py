@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from getd.datasets.convert import convert
     from getd.datasets.load import load
     from getd.errors import GetdError
-    from getd.evaluation.evaluate import Evaluation, evaluate
+    from getd.evaluation.evaluate import evaluate
+    from getd.evaluation.report import Evaluation
     from getd.facts.knowledge_base import KnowledgeBase
     from getd.models.base import DotProductModel, ScoringModel
     from getd.prediction.answer import Answer
@@ -35,7 +36,7 @@ _PUBLIC = {
     "Callbacks": "getd.training.callbacks",
     "Config": "getd.runs.config",
     "DotProductModel": "getd.models.base",
-    "Evaluation": "getd.evaluation.evaluate",
+    "Evaluation": "getd.evaluation.report",
     "Explanation": "getd.prediction.explain",
     "GetdError": "getd.errors",
     "KnowledgeBase": "getd.facts.knowledge_base",

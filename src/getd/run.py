@@ -9,7 +9,7 @@ from typing import Any
 
 from getd.calibration.calibrate import Calibration
 from getd.choices import ReadFormat
-from getd.evaluation.evaluate import Evaluation
+from getd.evaluation.report import Evaluation
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.parse import Names, find_relation, parse_fact
 from getd.models.base import ScoringModel

@@ -11,13 +11,14 @@ import pytest
 import getd
 from getd.errors import ConfigError, FactError
 from getd.evaluation.evaluate import (
-    GROUPINGS,
     baseline_models,
     evaluate,
     evaluate_baselines,
     validation_mrr,
 )
+from getd.evaluation.groups import GROUPINGS
 from getd.evaluation.metrics import Metrics
+from getd.evaluation.protocol import Provenance
 from getd.evaluation.ranks import rank_facts
 from getd.facts.facts import count, sample_facts
 from getd.facts.knowledge_base import KnowledgeBase
@@ -119,10 +120,10 @@ def test_every_question_is_in_its_group(kb: KnowledgeBase, model: Table) -> None
 
 
 def test_the_baselines_are_measured_as_any_model_is(kb: KnowledgeBase, model: Table) -> None:
-    found = evaluate(model, kb, by=(), trained_on=("train", "valid"))
+    found = evaluate(model, kb, by=(), provenance=Provenance(("train", "valid")))
     for name, baseline in baseline_models(kb, ("train", "valid")).items():
         assert found.baselines[name] == evaluate(baseline, kb, by=(), baselines=False).metrics
-    assert found.protocol["trained_on"] == ["train", "valid"]
+    assert found.protocol.trained_on == ("train", "valid")
     assert found.baselines != evaluate(model, kb, by=()).baselines
 
 
@@ -134,15 +135,14 @@ def test_the_baselines_alone_are_those_beside_a_model(
 
 
 def test_what_the_model_was_trained_on_is_seen(kb: KnowledgeBase, model: Table) -> None:
-    found = evaluate(
-        model, kb, "valid", baselines=False, by=["seen"], trained_on=("train", "valid")
-    )
+    both = Provenance(("train", "valid"))
+    found = evaluate(model, kb, "valid", baselines=False, by=["seen"], provenance=both)
     assert set(found.by["seen"]) == {"seen"}
 
 
 def test_the_evaluation_gives_its_metrics_by_name(kb: KnowledgeBase, model: Table) -> None:
     found = evaluate(model, kb, baselines=False, by=())
-    names = list(Metrics.__dataclass_fields__)
+    names = list(Metrics.model_fields)
     assert [getattr(found, name) for name in names] == [
         getattr(found.metrics, name) for name in names
     ]
@@ -177,10 +177,10 @@ def test_a_sample_of_everything_is_everything(kb: KnowledgeBase, model: Table) -
 def test_a_sample_names_its_size_and_counts_its_questions(kb: KnowledgeBase, model: Table) -> None:
     found = evaluate(model, kb, sample=10, seed=4, baselines=False, by=())
     drawn = sample_facts(kb.split("test"), 10, seed=4)
-    assert (found.protocol["sample"], found.protocol["seed"]) == (10, 4)
+    assert (found.protocol.sample, found.protocol.seed) == (10, 4)
     assert (
         found.questions
-        == found.protocol["questions"]
+        == found.protocol.questions
         == sum(facts.entities.size for facts in drawn.values())
     )
 

@@ -51,7 +51,7 @@ def test_the_mrr_over_all_ranks_of_a_random_scorer_is_the_harmonic_number_over_n
 def test_the_interval_equals_a_nested_loop_however_many_draws_are_held(
     held: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(metrics_module, "_HELD", held)
+    monkeypatch.setattr(metrics_module, "MAX_DRAWS", held)
     reciprocals = [[1.0, 0.5, 0.25], [0.1, 0.2], [1.0], [0.125, 0.5], [0.05, 0.04, 0.03]]
     rank = 1 / np.array([value for fact in reciprocals for value in fact])
     fact = np.array([number for number, values in enumerate(reciprocals) for _ in values]) * 7

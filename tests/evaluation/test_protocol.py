@@ -17,7 +17,7 @@ from getd.calibration.calibrate import calibrate
 from getd.errors import RunError
 from getd.evaluation.evaluate import evaluate, evaluate_baselines
 from getd.evaluation.metrics import mrr_at_chance
-from getd.evaluation.protocol import Choice, filter_splits, known_for_choosing, protocol_sentence
+from getd.evaluation.protocol import Choice, Protocol, filter_splits, known_for_choosing
 from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.memory.fit import fit_weights
@@ -84,9 +84,7 @@ def test_the_poison_would_show(kb: KnowledgeBase, model: ScoringModel) -> None:
     assert everything.lookup(*asked).counts.sum() > honest.lookup(*asked).counts.sum()
     assert filter_splits(bad, "valid") == filter_splits(bad, "train") == ("train", "valid")
     assert filter_splits(bad, "test") == ("train", "valid", "test")
-    assert (
-        evaluate(model, bad).protocol["filter"] == "known answers of train, valid and test left out"
-    )
+    assert evaluate(model, bad).protocol.filter == "known answers of train, valid and test left out"
 
 
 def test_evaluating_another_split_does_not_read_test(
@@ -182,13 +180,13 @@ def test_a_run_says_what_chose_its_epoch_and_its_memory(kb: KnowledgeBase, tmp_p
         "fitted_on": "valid",
         **ranked,
     }
-    assert protocol_sentence(protocol) == (
+    assert Protocol.model_validate(protocol).sentence() == (
         "trained on train; known answers of train, valid and test left out; "
         "epoch chosen on valid (known answers of train and valid left out, 20 facts); "
         f"a memory that counts train, its {weights} weights fitted on the labels of valid "
         "(known answers of train and valid left out, 20 facts)"
     )
-    assert open_run(run.path, memory=False).evaluate("test").protocol["memory"] is None
+    assert open_run(run.path, memory=False).evaluate("test").protocol.memory is None
 
 
 def test_a_run_of_before_says_that_test_was_in_the_filter(
@@ -237,19 +235,19 @@ def test_without_validation_the_last_epoch_is_kept_and_said(
     protocol = run.folder.read_json("report.json")["protocol"]
     assert protocol["epoch"] == {"chosen_on": None, "filter": None, "sample": None}
     assert (
-        protocol_sentence(protocol)
+        Protocol.model_validate(protocol).sentence()
         == "trained on train; known answers of train and test left out; the last epoch"
     )
 
 
 def test_an_ensemble_says_how_many_it_is(kb: KnowledgeBase, model: ScoringModel) -> None:
     protocol = evaluate(Ensemble([model] * 3), kb, sample=10).protocol
-    assert protocol["members"] == 3
+    assert protocol.members == 3
     words = "trained on train; known answers of train, valid and test left out; 10 facts, drawn at random"
-    assert protocol_sentence(protocol) == f"{words}; 3 models as one"
+    assert protocol.sentence() == f"{words}; 3 models as one"
     memory = Memory.from_facts(kb.split("train"), kb.n_entities)
     counting = WithMemory(Ensemble([model] * 2), memory, {})
-    assert evaluate(counting, kb).protocol["members"] == 2
+    assert evaluate(counting, kb).protocol.members == 2
 
 
 def test_the_weights_of_a_memory_are_counted_where_it_counts(
@@ -258,7 +256,7 @@ def test_the_weights_of_a_memory_are_counted_where_it_counts(
     memory = Memory.from_facts(kb.split("train"), kb.n_entities)
     used = MemoryWeights(scale=2.0, sources={"0": SourceWeights(), "0+1": SourceWeights()})
     found = evaluate(WithMemory(model, memory, {"3-2": used, "3-0": MemoryWeights()}), kb)
-    assert found.protocol["memory"] == {"counts": ["train"], "weights": 5}
+    assert found.protocol.as_dict()["memory"] == {"counts": ["train"], "weights": 5}
     assert json.loads(json.dumps(found.as_dict())) == found.as_dict()
 
 

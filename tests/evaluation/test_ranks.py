@@ -421,4 +421,4 @@ def test_an_unknown_tie_rule_is_refused() -> None:
 
 
 def test_all_candidates_of_the_usual_data_sets_are_scored_at_once() -> None:
-    assert ranks_module.CHUNK // ranks_module.LEAST_ROWS >= 100_000
+    assert ranks_module.CHUNK // ranks_module.MIN_ROWS >= 100_000

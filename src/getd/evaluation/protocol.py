@@ -1,26 +1,25 @@
-"""How a number was measured: what was asked, what was left out, and which facts chose or fitted anything before.
+"""The protocol of a number: which questions were asked, what was left out, what chose the model.
 
-Test decides nothing: its known answers are left out only where test itself is evaluated. Whatever is chosen or fitted
-(the epoch, a memory's weights, temperatures) is ranked without the answers known from train and valid alone.
+Test decides nothing: its known answers are left out only where test itself is evaluated. Whatever
+is chosen or fitted (an epoch, the weights of a memory, temperatures) is ranked with the known
+answers of train and valid left out, and no others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from getd.evaluation.record import Record
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.known_answers import KnownAnswers
-from getd.models.base import ScoringModel
-from getd.models.ensemble import Ensemble
 
 LEVEL = "scores that rounding alone can put apart"  # are ties
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The facts that something was chosen or fitted by."""
+    """The facts by which something was chosen or fitted."""
 
     split: str | None  # None: nothing was chosen, as where the last epoch is kept
     filter: tuple[str, ...] = ()  # the splits whose known answers were left out of the ranks
@@ -28,113 +27,137 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Measured:
-    """What an evaluation counts on its way."""
+class Provenance:
+    """How a model came to be, as far as it is known."""
 
-    ties: str
+    trained_on: tuple[str, ...] = ("train",)  # the splits whose facts it has seen
+    epoch: Choice | None = None  # which facts chose the epoch of its weights
+    memory: Choice | None = None  # which facts the weights of its memory were fitted on
+
+
+class ChosenEpoch(Record):
+    """Which facts chose the epoch."""
+
+    chosen_on: str | None  # None: the last epoch was kept
+    filter: str | None
     sample: int | None
-    seed: int
-    candidates: int
-    questions: int
+
+    def sentence(self) -> str:
+        """Say it in words."""
+        if self.chosen_on is None:
+            return "the last epoch"
+        return f"epoch chosen on {self.chosen_on} ({_ranking(self.filter, self.sample)})"
+
+
+class FittedMemory(Record):
+    """Which facts a memory counts, and on which its weights were fitted."""
+
+    counts: tuple[str, ...]
+    weights: int  # how many
+    fitted_on: str | None = None  # None: not known
+    filter: str | None = None
+    sample: int | None = None
+
+    def sentence(self) -> str:
+        """Say it in words."""
+        words = f"a memory that counts {_join_names(self.counts)}"
+        if self.fitted_on is None:
+            return words
+        fitted = f"its {self.weights} weights fitted on the labels of {self.fitted_on}"
+        return f"{words}, {fitted} ({_ranking(self.filter, self.sample)})"
+
+
+class Protocol(Record):
+    """How an evaluation was made; ``docs/evaluation.md`` says what each key means.
+
+    Older reports lack some keys; those have a default.
+    """
+
+    split: str
+    trained_on: tuple[str, ...]
+    filter: str = ""
+    ties: str = "realistic"
+    level: str = LEVEL
+    sample: int | None = None
+    seed: int = 0
+    candidates: int = 0
+    questions: int = 0
+    members: int = 1
+    epoch: ChosenEpoch | None = None
+    memory: FittedMemory | None = None
+
+    def sentence(self) -> str:
+        """Describe the protocol in one line."""
+        parts = [f"trained on {_join_names(self.trained_on)}", self.filter]
+        if self.sample is not None:
+            parts.append(f"{self.sample:,} facts, drawn at random")
+        if self.members > 1:
+            parts.append(f"{self.members} models as one")
+        parts += [chosen.sentence() for chosen in (self.epoch, self.memory) if chosen]
+        return "; ".join(parts)
+
+    def with_epoch_chosen_on(self, split: str) -> Protocol:
+        """Return the protocol of a run whose validation facts were those of another split."""
+        epoch = self.epoch or ChosenEpoch(chosen_on=split, filter=None, sample=None)
+        return self.model_copy(update={"epoch": epoch.model_copy(update={"chosen_on": split})})
 
 
 def filter_splits(kb: KnowledgeBase, split: str) -> tuple[str, ...]:
-    """The splits whose known answers an evaluation of a split leaves out: all, but test only where test is asked."""
+    """Name the splits whose known answers are left out: all, but test only if it is evaluated."""
     return tuple(name for name in kb.splits if name != "test" or split == "test")
 
 
 def known_for_choosing(kb: KnowledgeBase) -> KnownAnswers:
-    """The known answers that may decide what is chosen or fitted on validation: those of train and valid."""
+    """Return the known answers to leave out where something is chosen or fitted on validation."""
     kb.require("valid")
     return kb.known(*filter_splits(kb, "valid"))
 
 
-def protocol_of(
-    model: ScoringModel,
-    kb: KnowledgeBase,
-    split: str,
-    trained_on: Sequence[str],
-    measured: Measured,
-    epoch: Choice | None = None,
-    memory: Choice | None = None,
-) -> dict[str, Any]:
-    """The protocol of an evaluation, ready for JSON; ``docs/evaluation.md`` says what each key means."""
-    bare = model.bare
-    return {
-        "split": split,
-        "trained_on": list(trained_on),
-        "filter": left_out(filter_splits(kb, split)),
-        "ties": measured.ties,
-        "level": LEVEL,
-        "sample": measured.sample,
-        "seed": measured.seed,
-        "candidates": measured.candidates,
-        "questions": measured.questions,
-        "members": len(bare.members) if isinstance(bare, Ensemble) else 1,
-        "epoch": None if epoch is None else {"chosen_on": epoch.split, **_ranked(epoch)},
-        "memory": _memory(model.memory_weights, trained_on, memory),
-    }
+def chosen_epoch(choice: Choice | None) -> ChosenEpoch | None:
+    """Return what a protocol says about the choice of the epoch."""
+    if choice is None:
+        return None
+    filtered = left_out(choice.filter) if choice.filter else None
+    return ChosenEpoch(chosen_on=choice.split, filter=filtered, sample=choice.sample)
 
 
-def protocol_sentence(protocol: Mapping[str, Any]) -> str:
-    """A protocol for people, in one line."""
-    parts = [f"trained on {_and(protocol['trained_on'])}", protocol["filter"]]
-    if protocol["sample"] is not None:
-        parts.append(f"{protocol['sample']:,} facts, drawn at random")
-    if protocol.get("members", 1) > 1:
-        parts.append(f"{protocol['members']} models as one")
-    if protocol.get("epoch"):
-        parts.append(_epoch_words(protocol["epoch"]))
-    if protocol.get("memory"):
-        parts.append(_memory_words(protocol["memory"]))
-    return "; ".join(parts)
+def fitted_memory(weights: int | None, provenance: Provenance) -> FittedMemory | None:
+    """Return what a protocol says about a memory with so many weights; None: there is no memory."""
+    if weights is None:
+        return None
+    counts = provenance.trained_on
+    choice = provenance.memory
+    if choice is None:
+        return FittedMemory(counts=counts, weights=weights)
+    return FittedMemory(
+        counts=counts,
+        weights=weights,
+        fitted_on=choice.split,
+        filter=left_out(choice.filter) if choice.filter else None,
+        sample=choice.sample,
+    )
 
 
 def left_out(splits: Sequence[str]) -> str:
-    """A filter in words.
+    """Describe a filter.
 
     >>> left_out(["train", "valid"])
     'known answers of train and valid left out'
     """
-    return f"known answers of {_and(splits)} left out"
+    return f"known answers of {_join_names(splits)} left out"
 
 
-def _memory(
-    weights: int | None, trained_on: Sequence[str], choice: Choice | None
-) -> dict[str, Any] | None:
-    if weights is None:
-        return None
-    fitted = {} if choice is None else {"fitted_on": choice.split, **_ranked(choice)}
-    return {"counts": list(trained_on), "weights": weights, **fitted}
+def _ranking(filtered: str | None, sample: int | None) -> str:
+    drawn = "" if sample is None else f", {sample:,} facts"
+    return f"{filtered}{drawn}"
 
 
-def _ranked(choice: Choice) -> dict[str, Any]:
-    return {"filter": left_out(choice.filter) if choice.filter else None, "sample": choice.sample}
+def _join_names(names: Sequence[str]) -> str:
+    """Join names in a sentence.
 
-
-def _epoch_words(epoch: Mapping[str, Any]) -> str:
-    if epoch["chosen_on"] is None:
-        return "the last epoch"
-    return f"epoch chosen on {epoch['chosen_on']} ({_choice_words(epoch)})"
-
-
-def _memory_words(memory: Mapping[str, Any]) -> str:
-    words = f"a memory that counts {_and(memory['counts'])}"
-    if "fitted_on" not in memory:
-        return words
-    fitted = f"its {memory['weights']} weights fitted on the labels of {memory['fitted_on']}"
-    return f"{words}, {fitted} ({_choice_words(memory)})"
-
-
-def _choice_words(choice: Mapping[str, Any]) -> str:
-    drawn = "" if choice["sample"] is None else f", {choice['sample']:,} facts"
-    return f"{choice['filter']}{drawn}"
-
-
-def _and(names: Sequence[str]) -> str:
-    """Names in a sentence.
-
-    >>> _and(["train"]), _and(["train", "valid", "test"])
+    >>> _join_names(["train"]), _join_names(["train", "valid", "test"])
     ('train', 'train, valid and test')
     """
-    return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"

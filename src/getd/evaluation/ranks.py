@@ -1,4 +1,4 @@
-r"""The questions of facts to filtered ranks: scores are made, counted and forgotten chunk by chunk.
+r"""Filtered ranks of the questions of facts: scores are made, counted and dropped chunk by chunk.
 
 Shapes: ``b`` questions in a block, ``m`` candidates in a span.
 """
@@ -14,39 +14,29 @@ import torch
 from torch import Tensor
 
 from getd.arrays import Floats, Ids
-from getd.evaluation.rank_scores import (
-    Level,
-    Ranks,
-    Ties,
-    check_ties,
-    count_rivals,
-    to_ranks,
-)
+from getd.choices import Ties
+from getd.evaluation.rank_scores import Level, Ranks, check_ties, count_rivals, to_ranks
 from getd.evaluation.rounding import product_rounding, score_rounding
 from getd.facts.facts import Facts
 from getd.facts.known_answers import KnownAnswers
 from getd.models.base import DotProductModel, ScoringModel
 
 CHUNK = 2**21  # scores held at a time: 8 MB, near the caches
-LEAST_ROWS = 16  # questions scored together; where they would not fit with all candidates, candidates are cut instead
-MOST_ROWS = (
-    512  # so that what a model makes of the questions of a block stays small beside their scores
-)
+MIN_ROWS = 16  # questions in a block; if all candidates would not fit, these are cut into spans
+MAX_ROWS = 512  # keeps what a model makes of a block of questions small next to its scores
 
 
 @dataclass(frozen=True)
-class Scorer:
-    """The scores of a block of questions, and how far rounding can put them apart."""
+class BlockScorer:
+    """Scores a block of questions, and says how far rounding can put the scores apart."""
 
-    score: Callable[
-        [int, int], Tensor
-    ]  # those (b, m) of the candidates start .. stop - 1, valid until the next call
-    rounding: Callable[
-        [Tensor, Tensor], Tensor
-    ]  # of the answers (b,), and scores (b, m) with theirs among them
+    # The scores (b, m) of the candidates start .. stop - 1, valid until the next call.
+    score: Callable[[int, int], Tensor]
+    # The rounding (b, 1), from the answers (b,) and scores (b, m) that theirs are among.
+    rounding: Callable[[Tensor, Tensor], Tensor]
 
     def level(self, answers: Tensor, scores: Tensor, start: int) -> Level:
-        """The scores that are level with the answers', all of which are among those of a span."""
+        """Return the scores level with those of the answers, which lie in the span at ``start``."""
         target = scores.gather(1, (answers - start)[:, None])
         rounding = self.rounding(answers, scores)
         return Level(target - rounding, target + rounding)
@@ -60,14 +50,15 @@ def rank_facts(
     ties: Ties = "realistic",
     chunk: int = CHUNK,
 ) -> Ranks:
-    """Rank the entity at each position of each fact among all entities but the other known answers.
+    """Rank the entity at each position of facts among all entities but the other known answers.
 
     Parameters
     ----------
     ties
-        Candidates whose scores rounding alone could put apart from the answer's
-        (:mod:`~getd.evaluation.rounding`): ``realistic`` gives the mean of the ranks they share (a constant model
-        earns chance), ``optimistic`` the first, ``pessimistic`` the last.
+        The rank of candidates that are level with the answer, which means that rounding alone could
+        put their scores apart (:mod:`~getd.evaluation.rounding`). ``realistic`` gives the mean of
+        the ranks they share (a constant model earns chance), ``optimistic`` the first,
+        ``pessimistic`` the last.
     chunk
         How many scores are held at a time.
 
@@ -78,34 +69,22 @@ def rank_facts(
 
     Notes
     -----
-    A :class:`DotProductModel` makes the queries of a block of questions once and multiplies them with slices of its
-    table, into one buffer: memory beyond the table does not depend on the number of entities.
+    A :class:`DotProductModel` makes the queries of a block of questions once and multiplies them
+    with slices of its table, into one buffer: memory beyond the table does not depend on the number
+    of entities.
     """
+    slots = []
     with model.scoring() as device:
-        relation = torch.tensor(facts.relation, device=device)
-        entities = torch.tensor(facts.entities, device=device)
-        rows = (
-            _balanced_rows(len(facts), model.n_entities, chunk)
-            if model.is_dot_product
-            else LEAST_ROWS
-        )
+        relation, entities = facts.to_tensors(device)
+        min_rows = MIN_ROWS
+        if model.is_dot_product:
+            min_rows = _balanced_rows(len(facts), model.n_entities, chunk)
 
-        def slot(position: int) -> _Slot:
-            scorer = (
-                _dot_product(model, position, chunk)
-                if isinstance(model, DotProductModel) and model.is_dot_product
-                else _any_model(model, position)
-            )
-
-            def ask(chosen: Tensor) -> Scorer:
-                given = entities[chosen].index_fill_(
-                    1, torch.tensor(position, device=device), 0
-                )  # hide the answer
-                return scorer(relation[chosen], given)
-
-            return _Slot(ask, model.n_entities, facts, position, known, device, rows)
-
-        return _join([_rank_slot(slot(position), ties, chunk) for position in range(facts.arity)])
+        for position in range(facts.arity):
+            scorer = _position_scorer(model, relation, entities, position, chunk)
+            slot = _Slot(scorer, model.n_entities, facts, position, known, device, min_rows)
+            slots.append(_rank_slot(slot, ties, chunk))
+    return _join(slots)
 
 
 def rank_relations(
@@ -116,62 +95,66 @@ def rank_relations(
     ties: Ties = "realistic",
     chunk: int = CHUNK,
 ) -> Ranks:
-    """Rank the relation of each fact among all relations but the other known answers; see :func:`rank_facts`."""
+    """Rank the relation of each fact among all relations, as :func:`rank_facts` ranks entities."""
     with model.scoring() as device:
-        entities = torch.tensor(facts.entities, device=device)
+        _, entities = facts.to_tensors(device)
 
-        def ask(rows: Tensor) -> Scorer:
+        def scorer(rows: Tensor) -> BlockScorer:
             scores = model.score_relations(entities[rows])
-            return Scorer(lambda start, stop: scores[:, start:stop], _of_largest)
+            return BlockScorer(lambda start, stop: scores[:, start:stop], _rounding_of_scores)
 
-        return _join(
-            [
-                _rank_slot(
-                    _Slot(ask, model.n_relations, facts, None, known, device, LEAST_ROWS),
-                    ties,
-                    chunk,
-                )
-            ]
-        )
+        slot = _Slot(scorer, model.n_relations, facts, None, known, device, MIN_ROWS)
+        return _join([_rank_slot(slot, ties, chunk)])
 
 
 @dataclass(frozen=True, eq=False)
 class _Slot:
-    """The questions that open one slot of some facts."""
+    """The questions that open one slot of facts."""
 
-    ask: Callable[[Tensor], Scorer]  # rows of facts (b,) to the scores of their questions
+    scorer: Callable[[Tensor], BlockScorer]  # for the questions of these rows (b,)
     n_candidates: int
     facts: Facts
     position: int | None  # None: the relation
     known: KnownAnswers
     device: torch.device
-    least_rows: int  # of a block; spans are made so short that they fit
+    min_rows: int  # of a block; spans are so short that as many fit
 
     @property
     def answers(self) -> Ids:
-        return (
-            self.facts.relation if self.position is None else self.facts.entities[:, self.position]
-        )
+        if self.position is None:
+            return self.facts.relation
+        return self.facts.entities[:, self.position]
 
     def other_answers(self, rows: Ids) -> tuple[Ids, Ids]:
-        known = self.known.lookup(
-            self.facts.relation[rows], self.facts.entities[rows], self.position
-        )
+        batch = self.facts.take(rows)
+        known = self.known.lookup(batch.relation, batch.entities, self.position)
         return known.others(self.answers[rows])
 
-    def scorer(self, rows: Ids) -> Scorer:
-        """The scores of some questions."""
-        return self.ask(torch.tensor(rows, device=self.device))
+
+def _position_scorer(
+    model: ScoringModel, relation: Tensor, entities: Tensor, position: int, chunk: int
+) -> Callable[[Tensor], BlockScorer]:
+    """Return what scores blocks of questions with one position open."""
+    scorer = _any_scorer(model, position)
+    if isinstance(model, DotProductModel) and model.is_dot_product:
+        scorer = _dot_product_scorer(model, position, chunk)
+    open_column = torch.tensor(position, device=entities.device)
+
+    def score_rows(rows: Tensor) -> BlockScorer:
+        given = entities[rows].index_fill_(1, open_column, 0)  # hides the answer
+        return scorer(relation[rows], given)
+
+    return score_rows
 
 
-def _dot_product(
+def _dot_product_scorer(
     model: DotProductModel, position: int, chunk: int
-) -> Callable[[Tensor, Tensor], Scorer]:
+) -> Callable[[Tensor, Tensor], BlockScorer]:
     """Queries are made once, and multiplied with slices of the table, all into the same memory."""
     table = model.candidates(position)
-    buffer = table.new_empty(min(chunk, MOST_ROWS * len(table)))
+    buffer = table.new_empty(min(chunk, MAX_ROWS * len(table)))
 
-    def scorer(relation: Tensor, given: Tensor) -> Scorer:
+    def scorer(relation: Tensor, given: Tensor) -> BlockScorer:
         query = model.query(relation, given, position)
         b = len(query)
 
@@ -179,89 +162,95 @@ def _dot_product(
             scores = buffer[: b * (stop - start)].view(b, stop - start)
             return torch.mm(query, table[start:stop].T, out=scores)
 
-        return Scorer(score, lambda answers, scores: product_rounding(query, table[answers]))
+        return BlockScorer(score, lambda answers, scores: product_rounding(query, table[answers]))
 
     return scorer
 
 
-def _any_model(model: ScoringModel, position: int) -> Callable[[Tensor, Tensor], Scorer]:
-    """Spans of candidates are given by their ids."""
+def _any_scorer(model: ScoringModel, position: int) -> Callable[[Tensor, Tensor], BlockScorer]:
+    """The model scores spans of candidates, given by their ids."""
 
-    def scorer(relation: Tensor, given: Tensor) -> Scorer:
+    def scorer(relation: Tensor, given: Tensor) -> BlockScorer:
         def score(start: int, stop: int) -> Tensor:
             everything = stop - start == model.n_entities
             candidates = None if everything else torch.arange(start, stop, device=given.device)
             return model.score_candidates(relation, given, position, candidates)
 
         if not isinstance(model, DotProductModel):
-            return Scorer(score, _of_largest)
-        query, table = model.query(relation, given, position), model.candidates(position)
-        return Scorer(
-            score,
-            lambda answers, scores: (
-                product_rounding(query, table[answers]) + score_rounding(scores)
-            ),
-        )
+            return BlockScorer(score, _rounding_of_scores)
+
+        # The model adds something to a dot product: it has the rounding of both.
+        query = model.query(relation, given, position)
+        table = model.candidates(position)
+
+        def rounding(answers: Tensor, scores: Tensor) -> Tensor:
+            return product_rounding(query, table[answers]) + score_rounding(scores)
+
+        return BlockScorer(score, rounding)
 
     return scorer
 
 
-def _of_largest(answers: Tensor, scores: Tensor) -> Tensor:
+def _rounding_of_scores(answers: Tensor, scores: Tensor) -> Tensor:
     return score_rounding(scores)
 
 
 def _balanced_rows(n_questions: int, n_candidates: int, chunk: int) -> int:
-    """How many questions make a block such that their answers, sorted by span, fill about one block for each span.
+    """Return the rows of a block for which each span's answers fill about one block.
 
-    A tall block makes a better matrix product than a flat one, but is full only if there are few spans:
-    ``rows * width = chunk`` and ``rows = n_questions * width / n_candidates``.
+    A tall block makes a better matrix product than a flat one, but is full only if there are few
+    spans: ``rows * width = chunk`` and ``rows = n_questions * width / n_candidates``.
     """
-    return min(max(isqrt(chunk * n_questions // n_candidates), LEAST_ROWS), MOST_ROWS)
+    return min(max(isqrt(chunk * n_questions // n_candidates), MIN_ROWS), MAX_ROWS)
 
 
 def _rank_slot(slot: _Slot, ties: Ties, chunk: int) -> Ranks:
-    """Rank the answers block by block."""
+    """Rank the answers block by block; all answers of a block lie in one span of candidates."""
     check_ties(ties)
-    counts, others = np.zeros((2, len(slot.facts))), np.zeros(len(slot.facts), dtype=np.int64)
-    width = max(1, min(slot.n_candidates, chunk // slot.least_rows))
+    counts = np.zeros((2, len(slot.facts)))
+    others = np.zeros(len(slot.facts), dtype=np.int64)
+
+    width = max(1, min(slot.n_candidates, chunk // slot.min_rows))
     spans = _cuts(slot.n_candidates, width)
+    max_rows = max(1, min(chunk // width, MAX_ROWS))
     home = np.searchsorted(spans, slot.answers, side="right") - 1
     for span in np.unique(home):
         rows = np.flatnonzero(home == span)
-        for block in np.split(rows, _cuts(len(rows), max(1, min(chunk // width, MOST_ROWS)))[1:-1]):
+        for block in np.split(rows, _cuts(len(rows), max_rows)[1:-1]):
             counts[:, block], others[block] = _count_block(slot, block, spans, int(span))
     return to_ranks(counts, slot.n_candidates - others, ties)
 
 
-def _cuts(total: int, most: int) -> Ids:
-    """Where to cut ``0 .. total`` into as few parts as may be, none longer than ``most``, all of about one length.
+def _cuts(total: int, longest: int) -> Ids:
+    """Cut ``0 .. total`` into as few parts as possible, about equal, none longer than ``longest``.
 
     >>> _cuts(10, 4).tolist()
     [0, 3, 6, 10]
     """
-    parts = -(-total // most)
+    parts = -(-total // longest)
     return np.arange(parts + 1) * total // parts
 
 
 def _count_block(slot: _Slot, rows: Ids, spans: Ids, home: int) -> tuple[Floats, Ids]:
-    """The counts of :func:`count_rivals` over all spans, and how many other known answers are left out.
+    """Sum the counts of :func:`count_rivals` over all spans; also count the answers left out.
 
-    All answers of a block lie in the span ``home``. It is scored first; so every score is computed once, and the
-    answer's is taken from among its rivals'.
+    All answers of a block lie in the span ``home``, which is scored first. So every score is
+    computed once, and the answer's is one of the scores it is compared with.
     """
+    # The other known answers, sorted by span.
     row, value = slot.other_answers(rows)
     others = np.bincount(row, minlength=len(rows))
     span_of = np.searchsorted(spans, value, side="right") - 1
     order = np.argsort(span_of, kind="stable")
     ends = np.searchsorted(span_of[order], np.arange(len(spans)))
     left_out = torch.tensor(np.stack([row, value])[:, order], device=slot.device)
-    answers = torch.tensor(slot.answers[rows], device=slot.device)
 
+    answers = torch.tensor(slot.answers[rows], device=slot.device)
     counts = torch.zeros(2, len(rows), dtype=torch.float64, device=slot.device)
-    scorer = slot.scorer(rows)
+    scorer = slot.scorer(torch.tensor(rows, device=slot.device))
     for span in sorted(range(len(spans) - 1), key=lambda number: number != home):
-        start, stop = int(spans[span]), int(spans[span + 1])
-        scores = scorer.score(start, stop)
+        start = int(spans[span])
+        scores = scorer.score(start, int(spans[span + 1]))
         if span == home:
             level = scorer.level(answers, scores, start)
         span_rows, span_values = left_out[:, ends[span] : ends[span + 1]]
@@ -270,7 +259,5 @@ def _count_block(slot: _Slot, rows: Ids, spans: Ids, home: int) -> tuple[Floats,
 
 
 def _join(slots: list[Ranks]) -> Ranks:
-    return Ranks(
-        np.column_stack([slot.rank for slot in slots]),
-        np.column_stack([slot.candidates for slot in slots]),
-    )
+    rank = np.column_stack([slot.rank for slot in slots])
+    return Ranks(rank, np.column_stack([slot.candidates for slot in slots]))

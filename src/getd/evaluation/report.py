@@ -1,20 +1,114 @@
-"""The JSON form of an evaluation."""
+"""Evaluations and reports: what was measured, and its JSON form."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from html import escape
 from typing import Any
 
+from pydantic import AliasChoices, Field
 
-def rename_floors(report: Any) -> Any:
-    """Return a report or a result that says ``baselines`` where older versions wrote ``floors``.
+from getd.evaluation.metrics import Metrics
+from getd.evaluation.protocol import Protocol
+from getd.evaluation.record import Record
+
+SHOWN = {"mrr": "MRR", "hits_at_1": "Hits@1", "hits_at_3": "Hits@3", "hits_at_10": "Hits@10"}
+BASELINES = AliasChoices("baselines", "floors")  # older versions wrote "floors"
+
+
+class GroupMetrics(Metrics):
+    """The metrics of a group of questions, with the MRR of each baseline on them."""
+
+    baselines: dict[str, float] = Field(default_factory=dict, validation_alias=BASELINES)
+
+
+class Evaluation(Record):
+    """How well a model answers the questions of a split, and by which protocol."""
+
+    protocol: Protocol
+    metrics: Metrics
+    baselines: dict[str, Metrics] = Field(validation_alias=BASELINES)  # on the same questions
+    by: dict[str, dict[str, GroupMetrics]]  # grouping, then group
+
+    @property
+    def mrr(self) -> float:
+        """The mean reciprocal rank."""
+        return self.metrics.mrr
+
+    @property
+    def hits_at_1(self) -> float:
+        """The share of answers ranked first."""
+        return self.metrics.hits_at_1
+
+    @property
+    def hits_at_3(self) -> float:
+        """The share of answers among the first three."""
+        return self.metrics.hits_at_3
+
+    @property
+    def hits_at_10(self) -> float:
+        """The share of answers among the first ten."""
+        return self.metrics.hits_at_10
+
+    @property
+    def mean_rank(self) -> float:
+        """The mean rank."""
+        return self.metrics.mean_rank
+
+    @property
+    def amri(self) -> float:
+        """The adjusted mean rank index: 1 the best, 0 chance."""
+        return self.metrics.amri
+
+    @property
+    def mrr_at_chance(self) -> float:
+        """The MRR of candidates in random order."""
+        return self.metrics.mrr_at_chance
+
+    @property
+    def mrr_interval(self) -> tuple[float, float]:
+        """The 95 % bootstrap interval of the MRR."""
+        return self.metrics.mrr_interval
+
+    @property
+    def questions(self) -> int:
+        """The number of questions."""
+        return self.metrics.questions
+
+    def __repr__(self) -> str:
+        values = [f"{name} {getattr(self, key):.4f}" for key, name in SHOWN.items()]
+        return f"<Evaluation on {self.protocol.split}: {', '.join(values)}>"
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        """Show the metrics as a table in a notebook."""
+        rows = {"this model": self.metrics}
+        rows |= {f"baseline: {name}": metrics for name, metrics in self.baselines.items()}
+        lines = [f"<tr><th></th>{_cells('th', SHOWN.values())}</tr>"]
+        for name, metrics in rows.items():
+            values = _cells("td", [f"{getattr(metrics, key):.4f}" for key in SHOWN])
+            lines.append(f"<tr><th>{escape(name)}</th>{values}</tr>")
+        protocol = escape(f"{self.protocol.split}: {self.protocol.sentence()}")
+        return f"<table><caption>{protocol}</caption>{''.join(lines)}</table>"
+
+
+class Report(Evaluation):
+    """``report.json``: how the finished model did on test, once."""
+
+    best_epoch: int | None = None  # None: the last epoch was kept
+    valid_mrr: float | None = None  # of the best epoch
+
+
+def rename_floors(result: Any) -> Any:
+    """Return a result that says ``baselines`` where older versions wrote ``floors``.
 
     >>> rename_floors({"floors": {}, "by": {"arity": {"2": {"floors": {}}}}})
     {'baselines': {}, 'by': {'arity': {'2': {'baselines': {}}}}}
     """
-    if not isinstance(report, dict):
-        return report
-
-    renamed = {"baselines" if key == "floors" else key: value for key, value in report.items()}
+    if not isinstance(result, dict):
+        return result
+    renamed = {"baselines" if key == "floors" else key: value for key, value in result.items()}
     for key, depth in (("by", 2), ("rows", 1)):
         if key in renamed:
             renamed[key] = _rename_below(renamed[key], depth)
@@ -25,3 +119,7 @@ def _rename_below(value: Any, depth: int) -> Any:
     if depth == 0 or not isinstance(value, dict):
         return rename_floors(value)
     return {key: _rename_below(below, depth - 1) for key, below in value.items()}
+
+
+def _cells(tag: str, values: Iterable[str]) -> str:
+    return "".join(f"<{tag}>{escape(value)}</{tag}>" for value in values)

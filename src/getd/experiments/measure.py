@@ -13,7 +13,7 @@ from getd.config import with_values
 from getd.datasets.load import load
 from getd.errors import ConfigError, RunError
 from getd.evaluation.evaluate import evaluate
-from getd.evaluation.protocol import Choice, filter_splits, left_out
+from getd.evaluation.protocol import Choice, Protocol, Provenance, filter_splits, left_out
 from getd.experiments.result import (
     describe_evaluation,
     describe_training,
@@ -89,11 +89,9 @@ def measure(row: Row, point: Point, place: Place, watching: Watching) -> dict[st
     lines = run.folder.read_history()
     curves = {name: [line[key] for line in lines] for name, key in CURVES.items()}
     found = describe_training(run)
-    epoch = {
-        **found["protocol"]["epoch"],
-        "chosen_on": "test",
-    }  # which stood in the place of validation
-    return found | {"protocol": {**found["protocol"], "epoch": epoch}, "curves": curves}
+    # Test stood in the place of validation.
+    protocol = Protocol.model_validate(found["protocol"]).with_epoch_chosen_on("test")
+    return found | {"protocol": protocol.as_dict(), "curves": curves}
 
 
 def _published(row: Row) -> dict[str, Any]:
@@ -126,20 +124,19 @@ def _derived(row: Row, point: Point, place: Place, watching: Watching) -> dict[s
     runs = [_train(Point(base.name, seed, base.tables), kb, place, watching) for seed in seeds]
     models = [run.model.bare for run in runs]
     weights = _memory_weights(models, kb) if "memory" in row.added else None
-    trained_on = ["train"]
+    trained_on: tuple[str, ...] = ("train",)
     if "valid" in row.added:
         models, kb, trained_on = (
             _train_on_valid(base, seeds, runs, kb, place, watching),
             valid_in_train(kb),
-            ["train", "valid"],
+            ("train", "valid"),
         )
     model: ScoringModel = models[0] if len(models) == 1 else Ensemble(models)
     if weights is not None:
         model = WithMemory(model, Memory.from_facts(kb.split("train"), kb.n_entities), weights)
     fitted = Choice("valid", filter_splits(whole, "valid")) if weights is not None else None
-    evaluation = evaluate(
-        model, whole, trained_on=trained_on, epoch=runs[0].epoch_choice(), memory=fitted
-    )
+    provenance = Provenance(trained_on, runs[0].epoch_choice(), fitted)
+    evaluation = evaluate(model, whole, provenance=provenance)
     found = describe_evaluation(
         runs[0].folder.read_config(), evaluation, time.perf_counter() - start
     )
@@ -172,11 +169,9 @@ def _study(row: Row, point: Point, place: Place, watching: Watching) -> dict[str
     return {
         "data": point.config["data"],
         "model": point.config["model"]["name"],
-        "protocol": {
-            "split": "valid",
-            "trained_on": ["train"],
-            "filter": left_out(["train", "valid"]),
-        },
+        "protocol": Protocol(
+            split="valid", trained_on=("train",), filter=left_out(["train", "valid"])
+        ).as_dict(),
         "metrics": {"mrr": found.best.mrr},  # on validation
         "interval": None,
         "config": found.study.note("config"),
@@ -206,7 +201,7 @@ def _train_on_valid(
     merged, models = valid_in_train(kb), []
     for seed, run in zip(seeds, runs, strict=True):
         point = Point(f"{base.name}+valid", seed, base.tables)
-        epochs = run.folder.read_report().get("best_epoch")
+        epochs = run.folder.read_report().best_epoch
         if epochs is None:
             raise RunError(f"{run.path} was not validated: how long to train is not known")
         models.append(_train(point, merged, place, watching, epochs=epochs, patience=0).model.bare)

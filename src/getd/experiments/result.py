@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from getd.config import override
-from getd.evaluation.evaluate import Evaluation
-from getd.evaluation.report import rename_floors
+from getd.evaluation.report import Evaluation, rename_floors
 from getd.experiments.rows import Point
 from getd.io.atomic import atomic_path
 from getd.io.environment import VERSIONS, commit_of, machine_facts
@@ -75,8 +74,8 @@ def describe_training(run: OpenedRun) -> dict[str, Any]:
     return {
         **describe(config, report),
         "epochs": len(history),
-        "best_epoch": report.get("best_epoch"),
-        "valid_mrr": report.get("valid_mrr"),
+        "best_epoch": report.best_epoch,
+        "valid_mrr": report.valid_mrr,
         "seconds": round(sum(line["seconds"] for line in history), 1),
         "parameters": sum(parameter.numel() for parameter in run.model.bare.parameters()),
     }
@@ -86,20 +85,22 @@ def describe_evaluation(
     config: Mapping[str, Any], evaluation: Evaluation, seconds: float
 ) -> dict[str, Any]:
     """What an evaluation says that belongs to no training of its own."""
-    return describe(config, evaluation.as_dict()) | {"seconds": round(seconds, 1)}
+    return describe(config, evaluation) | {"seconds": round(seconds, 1)}
 
 
-def describe(config: Mapping[str, Any], report: Mapping[str, Any]) -> dict[str, Any]:
+def describe(config: Mapping[str, Any], report: Evaluation) -> dict[str, Any]:
     """Metrics, protocol and settings."""
-    metrics = dict(report["metrics"])
+    metrics = report.metrics.as_dict()
     return {
         "data": config["data"],
         "model": config["model"]["name"],
         "metrics": metrics,
         "interval": metrics.pop("mrr_interval"),
-        "protocol": report["protocol"],
-        "baselines": {name: baseline["mrr"] for name, baseline in report["baselines"].items()},
-        "by": {group: report["by"][group] for group in GROUPS if group in report["by"]},
+        "protocol": report.protocol.as_dict(),
+        "baselines": {name: baseline.mrr for name, baseline in report.baselines.items()},
+        "by": {
+            group: groups for group, groups in report.as_dict()["by"].items() if group in GROUPS
+        },
         "config": override(config, []),
     }
 

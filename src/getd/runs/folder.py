@@ -23,7 +23,7 @@ from torch import Tensor
 
 from getd.config import read_toml, to_toml
 from getd.errors import ConfigError, FactError, RunError, WriteError
-from getd.evaluation.report import rename_floors
+from getd.evaluation.report import Report
 from getd.facts.encode import Duplicates
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.relation import Relation
@@ -35,7 +35,6 @@ from getd.runs.lock import is_left_over
 from getd.runs.records import (
     HistoryLine,
     Record,
-    ReportRecord,
     RolesRecord,
     check_record,
     parse_json,
@@ -116,11 +115,9 @@ class RunFolder:
         check_record(Record, value, self.path / name)
         return dict(value)
 
-    def read_report(self) -> dict[str, Any]:
+    def read_report(self) -> Report:
         """How the finished model did on test."""
-        value = rename_floors(self._read_json("report.json"))
-        check_record(ReportRecord, value, self.path / "report.json")
-        return dict(value)
+        return check_record(Report, self._read_json("report.json"), self.path / "report.json")
 
     def write_weights(self, weights: Mapping[str, Tensor]) -> None:
         """The weights of the model, and what tells them from others."""

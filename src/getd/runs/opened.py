@@ -10,8 +10,9 @@ from typing import Any
 
 from getd.calibration.calibrate import Calibration
 from getd.errors import RunError
-from getd.evaluation.evaluate import Evaluation, evaluate
-from getd.evaluation.protocol import Choice
+from getd.evaluation.evaluate import evaluate
+from getd.evaluation.protocol import Choice, Provenance
+from getd.evaluation.report import Evaluation
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.split import SPLITS
 from getd.memory.memory import Memory
@@ -49,8 +50,8 @@ class OpenedRun:
     def evaluate(self, split: str = "test", **options: Any) -> Evaluation:
         """Rank the answers of a split; options as for :func:`getd.evaluation.evaluate.evaluate`."""
         memory = self.memory_choice() if self.model.memory_weights is not None else None
-        epoch = self.epoch_choice()
-        return evaluate(self.model, self.kb, split, epoch=epoch, memory=memory, **options)
+        provenance = Provenance(epoch=self.epoch_choice(), memory=memory)
+        return evaluate(self.model, self.kb, split, provenance=provenance, **options)
 
     def epoch_choice(self) -> Choice:
         """Return the facts by which the epoch of the weights was chosen."""

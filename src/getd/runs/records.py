@@ -11,7 +11,6 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     FiniteFloat,
-    NonNegativeInt,
     PositiveInt,
     ValidationError,
 )
@@ -53,33 +52,7 @@ class RolesRecord(Record):
     fingerprint: str | None = None  # None: a run from before it was kept
 
 
-class MetricsRecord(Record):
-    """Metrics in ``report.json``."""
-
-    mrr: FiniteFloat
-    mrr_interval: list[FiniteFloat]
-
-
-class ReportRecord(Record):
-    """``report.json``."""
-
-    protocol: dict[str, Any]
-    metrics: MetricsRecord
-    baselines: dict[str, dict[str, Any]]
-    by: dict[str, dict[str, Any]]
-    best_epoch: NonNegativeInt | None = None
-    valid_mrr: FiniteFloat | None = None
-
-
-class FittedRecord(Record):
-    """What is fitted to a model: ``memory.json`` and ``calibration.json``."""
-
-    fitted_to: str | None = (
-        None  # the fingerprint of that model; None: a run from before it was kept
-    )
-
-
-R = TypeVar("R", bound=Record)
+R = TypeVar("R", bound=BaseModel)
 
 
 def parse_json(text: str, path: Path | str) -> Any:

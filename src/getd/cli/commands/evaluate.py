@@ -39,21 +39,21 @@ def evaluate(
     """
     from getd.cli.opening import open_run
 
-    found = open_run(run, memory).evaluate(split, ties=ties, sample=sample).as_dict()
+    found = open_run(run, memory).evaluate(split, ties=ties, sample=sample)
     if json:
-        print_json(found)
+        print_json(found.as_dict())
         return
     show_report(found)
     if by:
         keys = ("questions", "mrr", "hits_at_1", "hits_at_3", "hits_at_10")
-        baselines = list(found["baselines"])
+        baselines = list(found.baselines)
         rows = [
             [
                 name,
-                *(group[key] for key in keys),
-                *(group["baselines"][baseline] for baseline in baselines),
+                *(getattr(group, key) for key in keys),
+                *(group.baselines[baseline] for baseline in baselines),
             ]
-            for name, group in found["by"][by].items()
+            for name, group in found.by[by].items()
         ]
         header = [
             by,

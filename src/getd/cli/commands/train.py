@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -20,6 +20,7 @@ from getd.cli.output import (
 from getd.errors import ConfigError
 
 if TYPE_CHECKING:
+    from getd.evaluation.report import Evaluation
     from getd.facts.knowledge_base import KnowledgeBase
     from getd.run import Run
 
@@ -106,8 +107,9 @@ def show_training(run: Run, kb: KnowledgeBase, json: bool) -> None:
     print_notices(run.notices)
     if json:
         epochs = len(run.folder.read_history())
+        found = report.as_dict() if report else None
         print_json(
-            {"run": str(run.path), "epochs": epochs, "report": report, "notices": run.notices}
+            {"run": str(run.path), "epochs": epochs, "report": found, "notices": run.notices}
         )
         return
     if report:
@@ -115,23 +117,21 @@ def show_training(run: Run, kb: KnowledgeBase, json: bool) -> None:
     print_line(f"run: {run.path}{f', learning curves: {curves}' if curves.exists() else ''}")
 
 
-def show_report(report: dict[str, Any], published: dict[str, float] | None = None) -> None:
+def show_report(report: Evaluation, published: dict[str, float] | None = None) -> None:
     """Metrics beside chance, the baselines and what was published, and by which protocol they were measured."""
-    from getd.evaluation.protocol import protocol_sentence
-
-    protocol, metrics = report["protocol"], report["metrics"]
-    low, high = metrics["mrr_interval"]
+    low, high = report.mrr_interval
     keys = ("mrr", "hits_at_1", "hits_at_3", "hits_at_10")
     rows: list[list[object]] = [
-        ["this model", *(metrics[key] for key in keys), f"{low:.4f} – {high:.4f}"]
+        ["this model", *(getattr(report, key) for key in keys), f"{low:.4f} – {high:.4f}"]
     ]
     rows += [
-        [f"baseline: {name}", *(baseline[key] for key in keys), ""]
-        for name, baseline in report["baselines"].items()
+        [f"baseline: {name}", *(getattr(baseline, key) for key in keys), ""]
+        for name, baseline in report.baselines.items()
     ]
-    rows.append(["random order", metrics["mrr_at_chance"], None, None, None, ""])
+    rows.append(["random order", report.mrr_at_chance, None, None, None, ""])
     if published:
         rows.append(["published", *(published.get(key) for key in keys), ""])
-    title = f"{protocol['split']}: {metrics['questions']:,} questions, filtered, ties {protocol['ties']}"
+    protocol = report.protocol
+    title = f"{protocol.split}: {report.questions:,} questions, filtered, ties {protocol.ties}"
     print_table(title, ["", "MRR", "Hits@1", "Hits@3", "Hits@10", "95 % of MRR"], rows)
-    print_line(f"protocol: {protocol_sentence(protocol)}")
+    print_line(f"protocol: {protocol.sentence()}")
