@@ -1,4 +1,4 @@
-"""What is shown is one line of bounded length, without a character that acts on the reader's screen."""
+"""What is shown is one line of bounded length, without characters that act on the screen."""
 
 from __future__ import annotations
 
@@ -74,11 +74,9 @@ def test_of_a_long_line_about_a_file_the_message_is_shortened_first() -> None:
 
 
 def test_the_nearest_name_is_looked_for_only_where_it_is_shown() -> None:
-    asked = []
-    error = UnknownName(
-        "unknown entity 'x'", lambda: asked.append("asked") or "; did you mean 'y'?"
-    )  # type: ignore[func-returns-value]
-    assert asked == []
+    calls = []
+    error = UnknownName("unknown entity 'x'", lambda: calls.append("hint") or "; did you mean 'y'?")  # type: ignore[func-returns-value]
+    assert calls == []
     assert str(error) == "unknown entity 'x'; did you mean 'y'?"
 
 

@@ -55,5 +55,5 @@ def test_its_html_is_a_table_of_facts_by_split_and_arity_with_the_name_escaped()
 def test_a_split_that_is_required_must_be_there() -> None:
     kb = KnowledgeBase.from_facts(FACTS, name="players")
     kb.require("train", "test")
-    with pytest.raises(FactError, match=r"^players has no valid facts: it has train and test only$"):
+    with pytest.raises(FactError, match=r"^players has no valid facts: it has train and test only"):
         kb.require("train", "valid")

@@ -24,7 +24,7 @@ def test_every_fact_goes_to_one_split_and_copies_go_together(
     facts: list[tuple[str, ...]], seed: int
 ) -> None:
     parts = {
-        split: labels.rows() for split, labels in split_named(tuples_to_named(facts), seed).items()
+        split: named.rows() for split, named in split_named(tuples_to_named(facts), seed).items()
     }
     assert sorted(fact for rows in parts.values() for fact in rows) == sorted(facts)
     distinct = {split: set(rows) for split, rows in parts.items()}
@@ -53,12 +53,12 @@ def greedy(facts: list[tuple[int, ...]], seed: int, held_out: int) -> int:
 def test_held_out_facts_leave_every_symbol_where_that_can_be(
     facts: list[tuple[int, ...]], seed: int
 ) -> None:
-    wanted = greedy(facts, seed, len(facts) // 5)
-    chosen = split_rows([np.array(facts)], 10, seed, wanted)
+    held_out = greedy(facts, seed, len(facts) // 5)
+    chosen = split_rows([np.array(facts)], 10, seed, held_out)
     left = {
         symbol for fact, is_out in zip(facts, chosen, strict=True) if not is_out for symbol in fact
     }
-    assert chosen.sum() == wanted
+    assert chosen.sum() == held_out
     assert left == {symbol for fact in facts for symbol in fact}
 
 
@@ -73,8 +73,8 @@ def test_where_covering_leaves_too_few_the_ratio_still_holds() -> None:
 
 
 def test_the_seed_decides() -> None:
-    labels = tuples_to_named([("r", f"a{i % 7}", f"b{i % 11}") for i in range(77)])
-    first, again, other = (split_named(labels, seed)["test"].rows() for seed in (1, 1, 2))
+    named = tuples_to_named([("r", f"a{i % 7}", f"b{i % 11}") for i in range(77)])
+    first, again, other = (split_named(named, seed)["test"].rows() for seed in (1, 1, 2))
     assert first == again != other
 
 

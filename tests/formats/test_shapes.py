@@ -1,10 +1,9 @@
-"""Files of odd shapes are read in time that grows with their size, and damaged tables are one line."""
+"""Files of odd shapes are read in time that grows with their size; damaged tables are one line."""
 
 from __future__ import annotations
 
 import io
 import json
-import os
 import time
 from collections.abc import Callable
 from itertools import product
@@ -18,7 +17,6 @@ from getd.datasets.load import load
 from getd.errors import FactFileError
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.formats.registry import read_named
-from getd.io.panics import Panic, panics_as_errors
 from getd.prediction.questions import read_facts
 from getd.profile.describe import describe
 
@@ -142,29 +140,3 @@ def test_a_parquet_file_with_any_bit_of_its_first_page_flipped_is_read_or_refuse
     assert all(line.startswith(f"{path}: ") for message in messages for line in message.split("\n"))
     assert all(len(line) <= 300 for message in messages for line in message.split("\n"))
     assert capfd.readouterr() == ("", "")
-
-
-def give_up(report: bytes, error: BaseException) -> None:
-    """As a library does that writes to file descriptor 2 first."""
-    with panics_as_errors():
-        os.write(2, report)
-        raise error
-
-
-def test_a_panic_becomes_an_error_without_its_report(capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(Panic, match=r"^it gave up$"):
-        give_up(
-            b"thread 'main' panicked at src/lib.rs\n",
-            pl.exceptions.PanicException("it gave up\nat length"),
-        )
-    assert capfd.readouterr().err == ""
-
-
-def test_what_else_is_said_on_standard_error_meanwhile_is_passed_on(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    with panics_as_errors():
-        os.write(2, b"a warning\n")
-    with pytest.raises(ValueError, match=r"^no$"):
-        give_up(b"another\n", ValueError("no"))
-    assert capfd.readouterr().err == "a warning\nanother\n"

@@ -1,4 +1,4 @@
-"""Files are whole or not there, whatever happens while they are written; nothing of ours is left beside them."""
+"""Files are whole or not there, whatever happens while they are written; nothing else is left."""
 
 from __future__ import annotations
 

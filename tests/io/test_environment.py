@@ -28,14 +28,14 @@ def git(folder: Path, *command: str) -> str:
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
     """A package in a checkout of its own."""
-    made = tmp_path / "src" / "package"
-    made.mkdir(parents=True)
-    (made / "__init__.py").write_text("")
+    folder = tmp_path / "src" / "package"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text("")
     (tmp_path / "notes.txt").write_text("")
     git(tmp_path, "init", "-q")
     git(tmp_path, "add", ".")
     git(tmp_path, "commit", "-q", "-m", "first")
-    return made
+    return folder
 
 
 def test_the_commit_is_that_of_the_checkout(package: Path) -> None:
@@ -45,7 +45,7 @@ def test_the_commit_is_that_of_the_checkout(package: Path) -> None:
     assert commit_of(package) == commit
 
 
-def test_changed_files_of_the_package_are_told(package: Path) -> None:
+def test_changed_files_of_the_package_are_marked(package: Path) -> None:
     (package / "__init__.py").write_text("1")
     assert commit_of(package) == f"{git(package, 'rev-parse', 'HEAD')}-changed"
 

@@ -26,22 +26,22 @@ FACT = st.one_of(
 def test_leakage_equals_a_nested_loop(
     train: list[tuple[str, ...]], test: list[tuple[str, ...]]
 ) -> None:
-    found = describe(KnowledgeBase.from_facts({"train": train, "test": test})).leakage
-    assert found is not None
+    leakage = describe(KnowledgeBase.from_facts({"train": train, "test": test})).leakage
+    assert leakage is not None
     entities = {entity for fact in train for entity in fact[1:]}
     bags = {tuple(sorted(fact[1:])) for fact in train}
-    assert found.questions == sum(len(fact) - 1 for fact in test)
-    assert found.key_seen == pytest.approx(reference.key_seen(train, test))
-    assert found.all_but_one == pytest.approx(
+    assert leakage.questions == sum(len(fact) - 1 for fact in test)
+    assert leakage.key_seen == pytest.approx(reference.key_seen(train, test))
+    assert leakage.all_but_one == pytest.approx(
         sum(reference.shares_all_but(train, fact, 1) for fact in test) / len(test)
     )
-    assert found.all_but_two == pytest.approx(
+    assert leakage.all_but_two == pytest.approx(
         sum(reference.shares_all_but(train, fact, 2) for fact in test) / len(test)
     )
-    assert found.same_entities == pytest.approx(
+    assert leakage.same_entities == pytest.approx(
         sum(tuple(sorted(fact[1:])) in bags for fact in test) / len(test)
     )
-    assert found.unseen_entity_facts == pytest.approx(
+    assert leakage.unseen_entity_facts == pytest.approx(
         sum(not set(fact[1:]) <= entities for fact in test) / len(test)
     )
 

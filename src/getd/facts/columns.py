@@ -39,7 +39,8 @@ class Columns:
 
     def find(self, name: str) -> int | None:
         """The index of the column of that name, in any letter case."""
-        return next((i for i, other in enumerate(self.header) if other.lower() == name), None)
+        header = [column.lower() for column in self.header]
+        return header.index(name) if name in header else None
 
     def select(self, indices: Sequence[int]) -> Columns:
         """Select columns, in the given order."""

@@ -22,14 +22,6 @@ def escape(name: str) -> str:
     return name
 
 
-def unescape(text: str) -> str:
-    """Read back what :func:`escape` wrote."""
-    text = text.replace("\\\\", "\0")  # no name has a NUL
-    for character, written in _PAIRS:
-        text = text.replace(written, character)
-    return text.replace("\0", "\\")
-
-
 def wrong_escape(text: str) -> str | None:
     r"""The first escape in a text that :func:`escape` never writes, if there is one.
 
@@ -49,8 +41,8 @@ def escape_expr(column: pl.Expr) -> pl.Expr:
 
 
 def unescape_expr(column: pl.Expr) -> pl.Expr:
-    """:func:`unescape` for a whole column."""
-    column = column.str.replace_all("\\\\", "\0", literal=True)
+    """Read back what :func:`escape` wrote, for a whole column."""
+    column = column.str.replace_all("\\\\", "\0", literal=True)  # no name has a NUL
     for character, written in _PAIRS:
         column = column.str.replace_all(written, character, literal=True)
     return column.str.replace_all("\0", "\\", literal=True)

@@ -61,7 +61,8 @@ class KnowledgeBase:
     def __repr__(self) -> str:
         sizes = {"entities": self.n_entities, "relations": self.n_relations}
         sizes |= {split: count(blocks) for split, blocks in self.splits.items()}
-        return f"KnowledgeBase({self.name!r}, {', '.join(f'{k}={n}' for k, n in sizes.items())})"
+        listed = ", ".join(f"{name}={size}" for name, size in sizes.items())
+        return f"KnowledgeBase({self.name!r}, {listed})"
 
     def _repr_html_(self) -> str:
         """A table of the number of facts by split and arity, for notebooks."""

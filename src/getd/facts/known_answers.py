@@ -160,8 +160,8 @@ def _gather(answers: Ids, starts: Ids, counts: Ids) -> Answers:
 
 def _build_slot(columns: Sequence[Ids], sizes: Sequence[int], opened: int) -> _Slot:
     """Index the questions with one column open."""
-    given = [j for j in range(len(columns)) if j != opened]
-    index, questions = RowIndex.build([columns[j] for j in given], [sizes[j] for j in given])
+    given = [*columns[:opened], *columns[opened + 1 :]]
+    index, questions = RowIndex.build(given, [*sizes[:opened], *sizes[opened + 1 :]])
 
     pairs = np.unique(questions * sizes[opened] + columns[opened])
     questions, answers = np.divmod(pairs, sizes[opened])

@@ -50,7 +50,7 @@ def encode_fact(
             raise UnknownName(f"unknown entity {name!r}", partial(kb.entities.hint, name))
         ids.append(0 if is_open else kb.entities.id(name))
 
-    return Facts(np.array([relation_id]), np.array([ids], dtype=np.int64).reshape(1, len(ids)))
+    return Facts(np.array([relation_id]), np.array([ids], dtype=np.int64))
 
 
 def parse_new_facts(

@@ -39,21 +39,22 @@ def split_named(named: NamedFacts, seed: int) -> dict[str, NamedFacts]:
     n_facts = len(signatures)
     numbers = np.empty(n_facts, dtype=np.int64)
     numbers[np.argsort(signatures, kind="stable")] = np.arange(n_facts)
-    ends = np.cumsum([len(block.signature) for block in distinct])
-    numbers_of = np.split(numbers, ends[:-1])
 
     members = [block.symbols for block in distinct]
-    held_out = np.flatnonzero(split_rows(members, n_symbols, seed, 2 * (n_facts // 10), numbers_of))
-    held_out = np.random.default_rng([seed, 1]).permutation(held_out)
+    is_held_out = split_rows(members, n_symbols, seed, 2 * (n_facts // 10), numbers)
+    held_out = np.random.default_rng([seed, 1]).permutation(np.flatnonzero(is_held_out))
     split_of = np.zeros(n_facts, dtype=np.int64)
     split_of[held_out[::2]] = SPLITS.index("valid")
     split_of[held_out[1::2]] = SPLITS.index("test")
 
     splits = {}
     for i, split in enumerate(SPLITS):
+        is_in_split = split_of[numbers] == i
         blocks = {}
-        for arity, facts, own in zip(named.blocks, distinct, numbers_of, strict=True):
-            rows = split_of[own[facts.fact_of_row]] == i
+        start = 0
+        for arity, facts in zip(named.blocks, distinct, strict=True):
+            rows = is_in_split[start + facts.fact_of_row]
+            start += len(facts.signature)
             if rows.any():
                 blocks[arity] = named.blocks[arity].take(rows)
         if blocks:
@@ -86,7 +87,7 @@ def split_rows(
     n_symbols: int,
     seed: int,
     held_out: int,
-    numbers: Sequence[Ids] | None = None,
+    numbers: Ids | None = None,
 ) -> Bools:
     """Choose facts to hold out at random, so that the rest still has every symbol if possible.
 
@@ -99,11 +100,11 @@ def split_rows(
     held_out
         The number of facts to choose; if covering every symbol leaves too few, the rest is random.
     numbers
-        The number of each fact of each block; by default counted through all blocks.
+        The number of each fact, block by block; by default they are counted.
 
     Returns
     -------
-    A mask over the facts.
+    A mask over the facts, by their numbers.
 
     Notes
     -----
@@ -112,9 +113,9 @@ def split_rows(
     the first ``c - 1`` candidates may go.
     """
     n_facts = sum(len(block) for block in members)
-    if numbers is None:
-        numbers = np.split(np.arange(n_facts), np.cumsum([len(block) for block in members])[:-1])
-    facts, symbols = _pairs(members, numbers)
+    facts, symbols = _pairs(members)
+    if numbers is not None:
+        facts = numbers[facts]
     rank = np.random.default_rng(seed).permutation(n_facts)
 
     chosen = np.zeros(n_facts, dtype=bool)
@@ -143,16 +144,17 @@ def split_rows(
     return chosen
 
 
-def _pairs(members: Sequence[Ids], numbers: Sequence[Ids]) -> tuple[Ids, Ids]:
-    """Facts and their symbols, each pair once."""
+def _pairs(members: Sequence[Ids]) -> tuple[Ids, Ids]:
+    """Facts, counted through all blocks, and their symbols, each pair once."""
     facts = []
     symbols = []
-    for block, own in zip(members, numbers, strict=True):
+    start = 0
+    for block in members:
         ordered = np.sort(block, axis=1)
-        is_new = np.ones(ordered.shape, dtype=bool)
-        is_new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-        facts.append(own[np.nonzero(is_new)[0]])
+        is_new = np.diff(ordered, axis=1, prepend=-1) != 0
+        facts.append(start + np.nonzero(is_new)[0])
         symbols.append(ordered[is_new])
+        start += len(block)
     return np.concatenate(facts), np.concatenate(symbols)
 
 

@@ -164,6 +164,7 @@ def _restore(workspace: Path) -> bool:
     """Move a replaced target back if its successor never came; False if that fails."""
     if not (workspace / OLD).is_dir():
         return True
+
     for path in (workspace / OLD).iterdir():
         target = workspace.parent / path.name
         if not target.exists():

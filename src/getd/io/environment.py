@@ -66,14 +66,9 @@ def commit_of(package: Path = PACKAGE) -> str | None:
 def _git(folder: Path, *command: str) -> str | None:
     """The output of git; None if it is missing or fails."""
     try:
-        process = subprocess.run(
-            ["git", *command],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            timeout=GIT_SECONDS,
-            check=False,
+        output = subprocess.check_output(
+            ["git", *command], cwd=folder, stderr=subprocess.DEVNULL, text=True, timeout=GIT_SECONDS
         )
-    except (OSError, subprocess.TimeoutExpired):
+    except (OSError, subprocess.SubprocessError):
         return None
-    return process.stdout.strip() if process.returncode == 0 else None
+    return output.strip()

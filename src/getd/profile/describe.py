@@ -89,7 +89,7 @@ def describe(kb: KnowledgeBase) -> Report:
     for first, second in combinations(SPLITS, 2):
         if first in kb.splits and second in kb.splits:
             shared[f"{first}/{second}"] = overlap(kb, first, second)
-    leaking = next((split for split in ("test", "valid") if count(kb.splits.get(split, {}))), None)
+    held_out = [split for split in ("test", "valid") if count(kb.splits.get(split, {}))]
     return Report(
         name=kb.name,
         entities=kb.n_entities,
@@ -102,7 +102,7 @@ def describe(kb: KnowledgeBase) -> Report:
         reordered_duplicates=sum(dropped.reordered for dropped in kb.duplicates.values()),
         overlap=shared,
         literals={"dates": float(is_date.mean()), "numbers": float(is_number.mean())},
-        leakage=leakage(kb, leaking) if leaking and "train" in kb.splits else None,
+        leakage=leakage(kb, held_out[0]) if held_out and "train" in kb.splits else None,
         notices=kb.notices,
     )
 

@@ -1,0 +1,36 @@
+"""A panic of a Rust library is an error like any other, without its report on the terminal."""
+
+from __future__ import annotations
+
+import os
+
+import polars as pl
+import pytest
+
+from getd.io.panics import Panic, panics_as_errors
+
+
+def give_up(report: bytes, error: BaseException) -> None:
+    """As a library does that writes to file descriptor 2 first."""
+    with panics_as_errors():
+        os.write(2, report)
+        raise error
+
+
+def test_a_panic_becomes_an_error_without_its_report(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(Panic, match=r"^it gave up$"):
+        give_up(
+            b"thread 'main' panicked at src/lib.rs\n",
+            pl.exceptions.PanicException("it gave up\nat length"),
+        )
+    assert capfd.readouterr().err == ""
+
+
+def test_what_else_is_said_on_standard_error_meanwhile_is_passed_on(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with panics_as_errors():
+        os.write(2, b"a warning\n")
+    with pytest.raises(ValueError, match=r"^no$"):
+        give_up(b"another\n", ValueError("no"))
+    assert capfd.readouterr().err == "a warning\nanother\n"
