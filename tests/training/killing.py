@@ -1,4 +1,4 @@
-"""Trainings that are killed with ``SIGKILL``, by the clock or at a chosen event: a batch, or a step of writing a file.
+"""Trainings that are killed with ``SIGKILL``: by the clock, at a batch, or while a file is written.
 
 They are forked from a server that has imported everything, so that many of them are cheap.
 """
@@ -61,7 +61,7 @@ class Events:
                 os.kill(os.getpid(), signal.SIGKILL)
 
     def watch_files(self) -> None:
-        """Every step of writing a file is an event: half of it is written, it goes to the disk, it is renamed."""
+        """Make events of the steps of writing a file: half written, synced, renamed."""
         for name in ("fsync", "rename", "replace"):
             setattr(os, name, self._before(name, getattr(os, name)))
         checkpoint.save_file = self._torn("checkpoint")  # type: ignore[attr-defined]
@@ -83,7 +83,7 @@ class Events:
 
 
 def train(out: Path, config: Mapping[str, Any], kill: Kill | None, overwrite: bool) -> None:
-    """Begin a training, or go on with it; how many events there were goes into a file beside the run."""
+    """Start or resume a training; write the number of events to a file next to the run."""
     events = Events(kill)
     events.watch_files()
     callbacks = Callbacks(on_batch=lambda *_: events.happen("batch"))

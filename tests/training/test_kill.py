@@ -1,4 +1,4 @@
-"""``kill -9`` at any moment, then ``--resume``: the run is what it would have been, and nothing is left behind."""
+"""``kill -9`` at any moment, then ``--resume``: the run is as if nothing had happened."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ REGIMES: dict[str, dict[str, Any]] = {
     "kvsall, ema": {"regime": "kvsall", "ema": 0.9},
     "kvsall, memory": {"regime": "kvsall", "memory": True},
     "sampled, hard negatives, ema, memory": {
-        "regime": "sampled", "hard_negatives": 3, "shared_negatives": False, "ema": 0.9, "memory": True
+        "regime": "sampled", "hard_negatives": 3, "shared_negatives": False, "ema": 0.9,
+        "memory": True,
     },
     "sampled, adagrad": {"regime": "sampled", "optimizer": "adagrad", "negatives": 8},
 }  # fmt: skip
@@ -52,7 +53,7 @@ def test_killed_at_four_moments_a_training_ends_as_if_it_had_not_been(tmp_path: 
 
 
 def test_a_run_that_was_being_begun_or_replaced_is_there_as_it_was(tmp_path: Path) -> None:
-    """Between two renames there is neither the old one nor the new one: who next writes beside it puts it back."""
+    """Between two renames there is no run: the next process that writes next to it restores it."""
     run, settings = tmp_path / "run", config(epochs=1)
     assert end(start(run, settings, Kill(3, "fsync"))) == -signal.SIGKILL
     assert not run.exists()
@@ -71,7 +72,7 @@ def test_a_run_that_was_being_begun_or_replaced_is_there_as_it_was(tmp_path: Pat
 def test_killed_at_sixty_random_moments_trainings_end_as_if_they_had_not_been(
     tmp_path: Path,
 ) -> None:
-    """Half of the kills are at events, which are dense where files are written, half by the clock."""
+    """Half of the kills are at events, which are dense while files are written, half timed."""
     train_whole(tmp_path / "first", config(epochs=1))  # imports what all need
     whole: dict[str, Path] = {}
     took: dict[str, tuple[int, float]] = {}  # events and seconds

@@ -1,4 +1,4 @@
-"""The training loop step by step: what is validated, kept, decayed, stopped, seeded, and what it learns from."""
+"""The training loop step by step: validation, best weights, decay, patience, seeds, data."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def run(
     validate: Callable[[ScoringModel], float] | None = None,
     **training: object,
 ) -> tuple[Trainer, list[Weights], list[Epoch]]:
-    """A training with another validation in it: the trainer, the weights after every step, the epochs."""
+    """Train with another validation: the trainer, the weights after each step, the epochs."""
     steps: list[Weights] = []
     epochs: list[Epoch] = []
     with trainer_of(kb, tables(**training), sizes(kb)) as trainer:
@@ -82,8 +82,8 @@ def test_what_is_validated_and_kept_is_the_moving_average_of_the_weights() -> No
             )
         expected.append(dict(average))
     half = len(steps) // 2
-    for found, wanted in zip(validated, (expected[half - 1], expected[-1]), strict=True):
-        assert_same(found, wanted, 1e-5)
+    for weights, average_then in zip(validated, (expected[half - 1], expected[-1]), strict=True):
+        assert_same(weights, average_then, 1e-5)
     assert_same(trainer.model.state_dict(), validated[-1])
 
 
@@ -153,7 +153,7 @@ def test_the_seed_decides_the_first_weights_the_batches_and_the_dropout() -> Non
 
 @pytest.mark.parametrize("regime", ["1vsall", "kvsall", "sampled"])
 def test_no_fact_of_valid_or_test_plays_a_part_in_a_step(regime: str) -> None:
-    """Poisoned: other answers of the training questions, which would be spared as negatives if they were read."""
+    """Poison: other answers of the training questions, no negatives if they were read."""
     poison = [
         (relation, *entities[:-1], f"e{(int(entities[-1][1]) + 4) % 9}")
         for relation, *entities in TRAIN
@@ -167,17 +167,6 @@ def test_no_fact_of_valid_or_test_plays_a_part_in_a_step(regime: str) -> None:
     assert len(steps) == len(clean_steps)
     for first, second in zip(clean_steps, steps, strict=True):
         assert_same(first, second)
-
-
-def test_rows_are_shuffled_anew_for_every_epoch() -> None:
-    generator = torch.Generator().manual_seed(0)
-    epochs = [
-        {frozenset(batch.rows.tolist()) for batch in shuffled_batches([60], 10, generator)}
-        for _ in range(3)
-    ]
-    assert not epochs[0] & epochs[1]
-    assert not epochs[1] & epochs[2]
-    assert all(max(rows) - min(rows) > 9 for rows in epochs[0])
 
 
 @pytest.mark.parametrize("regime", ["1vsall", "sampled"])

@@ -32,7 +32,7 @@ def test_one_step_of_getd_enters_at_most_twelve_files() -> None:
         assert trainer.settings.regime == "1vsall"
         first, second, *_ = shuffled_batches(trainer.regime.sizes, 16, trainer.generator)
         trainer.model.train()
-        trainer.step(trainer.regime.prepare(first))  # what is cached is made
+        trainer.step(trainer.regime.prepare(first))  # fills caches
 
         before = sys.getprofile()
         sys.setprofile(note_file)

@@ -1,4 +1,4 @@
-"""A training goes on only with its own facts, settings and files; whatever does not fit is one line that names it."""
+"""A training resumes only with its own facts, settings and files; one line names any other."""
 
 from __future__ import annotations
 
@@ -133,9 +133,9 @@ def tensor(name: str, make: Callable[[Any], torch.Tensor | None]) -> Callable[[P
         stored = load_file(run / STATE)
         with safe_open(run / STATE, framework="pt") as file:
             head = file.metadata()
-        made = make(stored.pop(name, None))
+        changed = make(stored.pop(name, None))
         save_file(
-            stored if made is None else {**stored, name: made.contiguous()}, run / STATE, head
+            stored if changed is None else {**stored, name: changed.contiguous()}, run / STATE, head
         )
 
     return change
@@ -154,9 +154,8 @@ def progress(**values: Any) -> Callable[[Path], None]:
 
 
 DAMAGE: dict[str, Callable[[Path], None]] = {
-    "history.jsonl:1: expected JSON, found a broken file (Expecting value: line 1 column 1 (char 0))": history(
-        "x"
-    ),
+    "history.jsonl:1: expected JSON, found a broken file "
+    "(Expecting value: line 1 column 1 (char 0))": history("x"),
     "history.jsonl:1: expected seconds, found none": history('{"epoch": 1, "loss": 1.0}'),
     "history.jsonl:1: expected a JSON object, found []": history("[]"),
     "history.jsonl:1: expected loss to be a finite number, found nan": history(
@@ -166,9 +165,8 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
         '{"epoch": 2, "loss": 1, "seconds": 0}'
     ),
     "history.jsonl: expected the 2 epochs before the checkpoint, found 0": history(),
-    "config.toml: expected training.batch_size = 32, as the checkpoint was written with, found 33": config(
-        "batch_size = 32", "batch_size = 33"
-    ),
+    "config.toml: expected training.batch_size = 32, "
+    "as the checkpoint was written with, found 33": config("batch_size = 32", "batch_size = 33"),
     "config.toml: no setting training.epoch; did you mean 'epochs'?": config(
         "epochs = 2", "epochs = 2\nepoch = 3"
     ),

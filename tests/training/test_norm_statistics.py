@@ -1,4 +1,4 @@
-"""Batch norms are evaluated with the statistics of the training facts under the weights that are evaluated."""
+"""Batch norms are evaluated with the statistics of training facts under the evaluated weights."""
 
 from __future__ import annotations
 

@@ -1,19 +1,17 @@
-"""The loss equals its formula, its gradients equal autograd's, and chunks change nothing."""
+"""The fused loss equals its formula, its gradients equal autograd's, and tiles change nothing."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from getd.runs.config import TrainSettings
-from getd.training.losses import KVSALL_LOSSES
 from getd.training.losses import fused_softmax as loss_module
-from getd.training.losses.base import LabelledScores
 from getd.training.losses.fused_softmax import Gradients, TileShape, softmax_gradients
+from tests.training.losses.reference_softmax import softmax_by_hand
+from tests.training.losses.test_multi_answer import multi_answer_loss
 
 
 class _Loss(torch.autograd.Function):
@@ -43,11 +41,6 @@ def filtered_softmax_loss(
     return loss
 
 
-def multi_answer_loss(scores: Tensor, labels: Tensor, kind: str, smoothing: float = 0.0) -> Tensor:
-    settings = TrainSettings(regime="kvsall", kvsall_loss=kind, label_smoothing=smoothing)
-    return KVSALL_LOSSES[kind](LabelledScores(scores, labels), settings)
-
-
 def example(smoothing: float = 0.0) -> tuple[Tensor, Tensor, Tensor, tuple[Tensor, Tensor], float]:
     generator = torch.Generator().manual_seed(0)
     query = torch.randn(5, 3, dtype=torch.float64, generator=generator).requires_grad_()
@@ -56,26 +49,10 @@ def example(smoothing: float = 0.0) -> tuple[Tensor, Tensor, Tensor, tuple[Tenso
     return query, table, torch.tensor([0, 1, 2, 3, 4]), left_out, smoothing
 
 
-def by_hand(
-    query: Tensor, table: Tensor, target: Tensor, left_out: tuple[Tensor, Tensor], smoothing: float
-) -> float:
-    """The formula, one candidate at a time."""
-    total = 0.0
-    removed = set(zip(left_out[0].tolist(), left_out[1].tolist(), strict=True))
-    for row, wanted in enumerate(target.tolist()):
-        candidates = [c for c in range(len(table)) if (row, c) not in removed]
-        scores = {c: (query[row] @ table[c]).item() for c in candidates}
-        log_sum = math.log(sum(math.exp(score) for score in scores.values()))
-        for c in candidates:
-            weight = (1 - smoothing) * (c == wanted) + smoothing / len(candidates)
-            total += weight * (log_sum - scores[c])
-    return total
-
-
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_the_loss_is_its_formula(smoothing: float) -> None:
     arguments = example(smoothing)
-    assert filtered_softmax_loss(*arguments).item() == pytest.approx(by_hand(*arguments))
+    assert filtered_softmax_loss(*arguments).item() == pytest.approx(softmax_by_hand(*arguments))
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
@@ -89,7 +66,7 @@ def test_gradients_are_those_of_the_formula_whatever_the_tiles(
     query = (scale * query).detach().requires_grad_()
     assert torch.autograd.gradcheck(lambda q, t: filtered_softmax_loss(q, t, *rest), (query, table))
     assert filtered_softmax_loss(query, table, *rest).item() == pytest.approx(
-        by_hand(query, table, *rest)
+        softmax_by_hand(query, table, *rest)
     )
 
 
@@ -99,43 +76,6 @@ def test_with_all_rivals_left_out_there_is_nothing_to_lose() -> None:
     assert filtered_softmax_loss(query, table, torch.tensor([1]), left_out).item() == pytest.approx(
         0, abs=1e-6
     )
-
-
-def test_losses_of_many_answers_are_their_formulas() -> None:
-    scores = torch.tensor([[1.0, 2.0, -1.0]])
-    labels = torch.tensor([[1.0, 0.0, 1.0]])
-    p = torch.softmax(scores, 1)[0].tolist()
-    assert multi_answer_loss(scores, labels, "softmax").item() == pytest.approx(
-        -(math.log(p[0]) + math.log(p[2])) / 2
-    )
-    over = -(math.log(p[0]) + math.log(1 - p[1]) + math.log(p[2])) / 3
-    assert multi_answer_loss(scores, labels, "bce-over-softmax").item() == pytest.approx(
-        over, rel=1e-5
-    )
-    s = [1 / (1 + math.exp(-x)) for x in (1.0, 2.0, -1.0)]
-    plain = -(math.log(s[0]) + math.log(1 - s[1]) + math.log(s[2])) / 3
-    assert multi_answer_loss(scores, labels, "bce").item() == pytest.approx(plain, rel=1e-5)
-
-
-@pytest.mark.parametrize("kind", ["softmax", "bce", "bce-over-softmax"])
-def test_smoothing_gives_every_candidate_its_share_of_the_weight(kind: str) -> None:
-    raw, smoothing = [1.0, 2.0, -1.0], 0.3
-    answers = [0.5, 0.0, 0.5] if kind == "softmax" else [1.0, 0.0, 1.0]
-    wanted = [(1 - smoothing) * answer + smoothing / 3 for answer in answers]
-    likely = [math.exp(score) / sum(map(math.exp, raw)) for score in raw]
-    if kind == "softmax":
-        expected = -sum(w * math.log(p) for w, p in zip(wanted, likely, strict=True))
-    else:
-        chances = [1 / (1 + math.exp(-score)) for score in raw] if kind == "bce" else likely
-        expected = (
-            -sum(
-                w * math.log(p) + (1 - w) * math.log(1 - p)
-                for w, p in zip(wanted, chances, strict=True)
-            )
-            / 3
-        )
-    found = multi_answer_loss(torch.tensor([raw]), torch.tensor([[1.0, 0.0, 1.0]]), kind, smoothing)
-    assert found.item() == pytest.approx(expected, rel=1e-5)
 
 
 def test_with_one_answer_the_softmax_losses_agree() -> None:
@@ -153,7 +93,7 @@ def test_with_one_answer_the_softmax_losses_agree() -> None:
 def test_scores_beyond_what_floats_exponentiate_do_no_harm(
     monkeypatch: pytest.MonkeyPatch, shape: tuple[int, int], sign: int
 ) -> None:
-    """The first attempt overflows (or vanishes) and leaves infinities behind; the second overwrites them."""
+    """The first attempt leaves infinities (or zeros) behind; the second overwrites them."""
     monkeypatch.setattr(loss_module, "tile_shape", lambda *_: TileShape(*shape))
     generator = torch.Generator().manual_seed(0)
     query = 20 * torch.rand(7, 5, generator=generator).requires_grad_()
@@ -161,10 +101,10 @@ def test_scores_beyond_what_floats_exponentiate_do_no_harm(
     assert not torch.isfinite((query @ table.T).exp().sum(dim=1).log()).all()
     target, nothing = torch.arange(7), (torch.zeros(0, dtype=torch.long),) * 2
     plain = torch.nn.functional.cross_entropy(query @ table.T, target, reduction="sum")
-    wanted = torch.autograd.grad(plain, [query, table])
+    expected = torch.autograd.grad(plain, [query, table])
     into = Gradients(torch.empty_like(query), torch.empty_like(table))
     with torch.no_grad():
         loss = softmax_gradients(query, table, target, nothing, 0.0, 1.0, into)
     assert loss.item() == pytest.approx(plain.item(), rel=1e-5)
-    for found, grad in zip(into, wanted, strict=True):
-        assert torch.allclose(found, grad, rtol=1e-4, atol=1e-3)
+    for actual, grad in zip(into, expected, strict=True):
+        assert torch.allclose(actual, grad, rtol=1e-4, atol=1e-3)

@@ -1,4 +1,4 @@
-"""The gradients that a step leaves are autograd's of the formula, for every model, whatever shares a table."""
+"""A step leaves the gradients of the formula, for every model, whatever shares a table."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from torch import Tensor
 
 from getd.facts.facts import Facts
 from getd.facts.known_answers import KnownAnswers
-from getd.models.base import DotProductModel, ModelSizes, ScoringModel
+from getd.models.base import ModelSizes, ScoringModel
 from getd.models.registry import MODELS, make_model, model_settings
 from getd.runs.config import TrainSettings
 from getd.training.checkpoint import copy_weights
 from getd.training.losses import KVSALL_LOSSES
 from getd.training.losses.base import LabelledScores
-from getd.training.regimes.base import Batch, one_ahead
+from getd.training.regimes.base import Batch
 from getd.training.regimes.kvs_all import KvsAll
 from getd.training.regimes.one_vs_all import OneVsAll
 from tests.models.test_every_model import FORMS
+from tests.training.regimes.reference_one_vs_all import plain_loss
 
 N_ENTITIES, N_RELATIONS = 9, 3
 
@@ -46,50 +47,6 @@ def begin(model: ScoringModel, weights: dict[str, Tensor]) -> None:
     torch.manual_seed(0)
 
 
-def all_scores(model: ScoringModel, relation: Tensor, entities: Tensor) -> list[Tensor]:
-    """The scores of all candidates at each position, batch norm over all positions together."""
-    positions = range(entities.shape[1])
-    if isinstance(model, DotProductModel):
-        queries = model.queries(relation, entities)
-        return [queries[:, position] @ model.candidates(position).T for position in positions]
-    return [model.score_candidates(relation, entities, position) for position in positions]
-
-
-def plain_loss(
-    model: ScoringModel, facts: Facts, known: KnownAnswers, settings: TrainSettings
-) -> Tensor:
-    """The formula, question by question, for autograd."""
-    relation, entities = torch.tensor(facts.relation), torch.tensor(facts.entities)
-
-    def one(scores: Tensor, own: int, answers: np.ndarray) -> Tensor:
-        part = [c for c in range(len(scores)) if c == own or c not in answers]
-        log_p = torch.log_softmax(scores[part], dim=0)
-        return (
-            -(1 - settings.label_smoothing) * log_p[part.index(own)]
-            - settings.label_smoothing * log_p.mean()
-        )
-
-    losses, weight = [], 1 / (len(facts) * facts.arity)
-    everything = all_scores(model, relation, entities)
-    for i in range(len(facts)):
-        question = facts.relation[i : i + 1], facts.entities[i : i + 1]
-        for position in range(facts.arity):
-            scores = everything[position][i]
-            own = int(facts.entities[i, position])
-            losses.append(weight * one(scores, own, known.lookup(*question, position).values))
-    if settings.relation_loss:
-        found = model.score_relations(entities)
-        for i in range(len(facts)):
-            question = facts.relation[i : i + 1], facts.entities[i : i + 1]
-            loss = one(found[i], int(facts.relation[i]), known.lookup(*question, None).values)
-            losses.append(settings.relation_loss / len(facts) * loss)
-    factors = model.factors(relation, entities)
-    cubed = [(factor.abs() ** 3).sum() for factor in factors]
-    losses.append(settings.n3 / len(factors[0]) * torch.stack(cubed).sum())
-    auxiliary = model.auxiliary_loss(relation, entities, entities.roll(1, dims=0))
-    return torch.stack([*losses, *([] if auxiliary is None else [auxiliary])]).sum()
-
-
 @pytest.mark.parametrize("name", FORMS)
 @pytest.mark.parametrize(
     "settings",
@@ -113,19 +70,17 @@ def test_the_gradients_of_a_step_are_those_of_the_formula(
         for _ in range(2):  # the second time, buffers are used again
             begin(model, before)
             loss = regime.prepare(Batch(block, rows)).backward(model)
-        found = {
-            key: p.grad.to_dense() for key, p in model.named_parameters() if p.grad is not None
-        }
+        left = {key: p.grad.to_dense() for key, p in model.named_parameters() if p.grad is not None}
         begin(model, before)
-        wanted = plain_loss(model, facts.take(rows), known, settings)
-        wanted.backward()
-        assert loss == pytest.approx(wanted.item())
+        expected = plain_loss(model, facts.take(rows), known, settings)
+        expected.backward()
+        assert loss == pytest.approx(expected.item())
         grads = {
             key: p.grad.to_dense() for key, p in model.named_parameters() if p.grad is not None
         }
-        assert found.keys() == grads.keys()
+        assert left.keys() == grads.keys()
         for key, grad in grads.items():
-            assert torch.allclose(found[key], grad, rtol=1e-6, atol=1e-9), key
+            assert torch.allclose(left[key], grad, rtol=1e-6, atol=1e-9), key
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
@@ -146,25 +101,23 @@ def test_the_gradients_of_questions_with_their_answers_are_those_of_the_formula(
         begin(model, before)
         step = regime.prepare(Batch(position, np.array([3, 1, 7, 8])))
         loss = step.backward(model)
-        found = {
-            key: p.grad.to_dense() for key, p in model.named_parameters() if p.grad is not None
-        }
+        left = {key: p.grad.to_dense() for key, p in model.named_parameters() if p.grad is not None}
         begin(model, before)
         scores = model.score_candidates(step.relation, step.entities, position)
         labels = torch.zeros_like(scores)
         labels[step.answers] = 1
         cubed = [f.abs() ** 3 for f in model.given_factors(step.relation, step.entities, position)]
-        wanted = (
+        expected = (
             KVSALL_LOSSES["softmax"](LabelledScores(scores, labels), settings)
             + 0.1 * sum(c.sum() for c in cubed) / 4
         )
-        wanted.backward()
-        assert loss == pytest.approx(wanted.item())
+        expected.backward()
+        assert loss == pytest.approx(expected.item())
         for key, parameter in model.named_parameters():
             if parameter.grad is not None:
-                assert torch.allclose(
-                    found[key], parameter.grad.to_dense(), rtol=1e-6, atol=1e-9
-                ), key
+                assert torch.allclose(left[key], parameter.grad.to_dense(), rtol=1e-6, atol=1e-9), (
+                    key
+                )
 
 
 def test_others_are_the_known_answers_but_the_own() -> None:
@@ -174,14 +127,16 @@ def test_others_are_the_known_answers_but_the_own() -> None:
         positions: list[int | None] = [*range(n), None]
         rows = np.array([4, 4, 0, 29])
         questions, values = known.others(facts, positions).take(rows)
-        wanted = []
+        expected = []
         for i, row in enumerate(rows):
             for slot, position in enumerate(positions):
                 own = facts.relation[row] if position is None else facts.entities[row, position]
-                found = known.lookup(facts.relation[[row]], facts.entities[[row]], position).values
-                wanted += [(i * len(positions) + slot, int(x)) for x in found if x != own]
-        assert wanted
-        assert list(zip(questions.tolist(), values.tolist(), strict=True)) == wanted
+                answers = known.lookup(
+                    facts.relation[[row]], facts.entities[[row]], position
+                ).values
+                expected += [(i * len(positions) + slot, int(x)) for x in answers if x != own]
+        assert expected
+        assert list(zip(questions.tolist(), values.tolist(), strict=True)) == expected
 
 
 def test_a_batch_leaves_out_the_known_answers_but_the_own() -> None:
@@ -197,14 +152,3 @@ def test_a_batch_leaves_out_the_known_answers_but_the_own() -> None:
         assert batch.left_out_relations is not None
         for pairs, expected in ((batch.left_out, positions), (batch.left_out_relations, relations)):
             assert [ids.tolist() for ids in pairs] == [ids.tolist() for ids in expected]
-
-
-def test_what_fails_ahead_fails_in_its_turn() -> None:
-    def half(number: int) -> float:
-        return 1 / number
-
-    results = one_ahead(half, [1, 2, 0])
-    assert [next(results), next(results)] == [1.0, 0.5]
-    with pytest.raises(ZeroDivisionError):
-        next(results)
-    assert list(one_ahead(half, [])) == []
