@@ -16,8 +16,6 @@ from getd.models.base import ScoringModel
 from getd.runs.config import TrainSettings
 
 EPS = 1e-8
-
-
 State = dict[str, Tensor]
 
 
