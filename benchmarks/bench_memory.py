@@ -61,7 +61,7 @@ def work():
         run = getd.train(kb, "getd", f"{folder}/run", config=config, epochs=2, batch_size=batch, ema=0.99)
         run.predict("r3", ["e12", "?", "e14", "e15"])
         assert run.evaluate("test").metrics.questions == 4 * min(n, 64)
-        return [line["loss"] for line in run.folder.read_history()]
+        return [line.loss for line in run.folder.read_history()]
 
 def check(losses):
     assert losses[-1] < losses[0], losses

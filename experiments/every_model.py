@@ -79,9 +79,9 @@ def one_epoch(data: str, model: str) -> dict[str, Any]:
         history, report = run.read_history(), run.read_json("report.json")
     return {
         "regime": run_regime(model),
-        "seconds": round(history[0]["seconds"], 1),
-        "facts": history[0]["facts"],
-        "loss": history[0]["loss"],
+        "seconds": round(history[0].seconds, 1),
+        "facts": history[0].facts,
+        "loss": history[0].loss,
         "mrr": report["metrics"]["mrr"],
         "questions": report["metrics"]["questions"],
     }

@@ -89,7 +89,7 @@ def validation_curve(kb: KnowledgeBase, model: Mapping[str, Any], seed: int) -> 
     try:
         config = {"model": {"name": "getd", **model}, "training": {"seed": seed, "threads": 1}}
         run = train(kb, out=Path(folder) / "run", config=config, ask_test=False)
-        return [line["valid_mrr"] for line in run.folder.read_history()]
+        return [line.valid_mrr for line in run.folder.read_history()]
     finally:
         shutil.rmtree(folder)
 

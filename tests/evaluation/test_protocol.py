@@ -162,7 +162,7 @@ def test_validation_in_training_is_what_evaluating_valid_shows(
     run = getd.train(
         poisoned(kb), "n-cp", tmp_path / "run", config={"model": {"entity_dim": 4}}, **TRAINING
     )
-    best = max(line["valid_mrr"] for line in run.folder.read_history())
+    best = max(line.valid_mrr for line in run.folder.read_history())
     assert run.evaluate("valid", by=(), baselines=False).mrr == pytest.approx(best, abs=1e-6)
 
 
@@ -275,7 +275,4 @@ def test_chance_is_that_of_the_candidates_which_the_filter_leaves(
 
 
 def _without_seconds(run: Any) -> list[dict[str, Any]]:
-    return [
-        {key: value for key, value in line.items() if key != "seconds"}
-        for line in run.folder.read_history()
-    ]
+    return [line.model_dump(exclude={"seconds"}) for line in run.folder.read_history()]

@@ -182,7 +182,7 @@ def test_a_history_with_a_torn_last_line_is_read(tmp_path: Path) -> None:
     folder.append_history({"epoch": 2, "loss": 1.5, "seconds": 1})
     with (tmp_path / "history.jsonl").open("a") as file:
         file.write('{"epoch": 3, "lo')
-    assert [line["epoch"] for line in folder.read_history()] == [1, 2]
+    assert [line.epoch for line in folder.read_history()] == [1, 2]
     folder.cut_history(1)
     assert (tmp_path / "history.jsonl").read_text() == '{"epoch": 1, "loss": 2.5, "seconds": 1}\n'
 

@@ -8,12 +8,16 @@ import pytest
 
 import getd
 from getd.facts.knowledge_base import KnowledgeBase
+from getd.runs.records import HistoryLine
 from getd.training.health import Validation, largest_fall, training_notices
 from tests.evaluation.reference_evaluation import Table
 
 
-def lines(*mrrs: float) -> list[dict[str, float]]:
-    return [{"epoch": number, "valid_mrr": mrr} for number, mrr in enumerate(mrrs, start=1)]
+def lines(*mrrs: float) -> list[HistoryLine]:
+    return [
+        HistoryLine(epoch=number, loss=1.0, seconds=1.0, valid_mrr=mrr)
+        for number, mrr in enumerate(mrrs, start=1)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -45,7 +49,9 @@ def counted() -> KnowledgeBase:
 def test_a_model_below_the_better_baseline_is_named_with_what_to_try(
     counted: KnowledgeBase,
 ) -> None:
-    (notice,) = training_notices(Table(1, counted.n_entities), counted, [{"epoch": 1, "loss": 2.0}])
+    (notice,) = training_notices(
+        Table(1, counted.n_entities), counted, [HistoryLine(epoch=1, loss=2.0, seconds=1.0)]
+    )
     assert notice.startswith("validation MRR 0.")
     assert "is below that of counting (lookup: 1.000)" in notice
     assert notice.endswith("; try getd remember, more training.epochs or getd tune")

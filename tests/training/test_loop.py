@@ -14,7 +14,6 @@ import torch
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.models.base import ScoringModel
 from getd.runs.config import Config
-from getd.runs.sizes import sizes
 from getd.training.callbacks import Callbacks, Epoch
 from getd.training.checkpoint import copy_weights
 from getd.training.loop import Trainer
@@ -41,7 +40,7 @@ def run(
     """Train with another validation: the trainer, the weights after each step, the epochs."""
     steps: list[Weights] = []
     epochs: list[Epoch] = []
-    with trainer_of(kb, tables(**training), sizes(kb)) as trainer:
+    with trainer_of(kb, tables(**training)) as trainer:
         trainer.validate = validate
         note = lambda epoch, done, total: steps.append(copy_weights(trainer.model))  # noqa: E731
         trainer.train(callbacks=Callbacks(on_batch=note, on_epoch=epochs.append))
@@ -68,7 +67,7 @@ def test_what_is_validated_and_kept_is_the_moving_average_of_the_weights() -> No
         validated.append(copy_weights(model))
         return len(validated) / 10  # each better than the one before
 
-    with trainer_of(KB, tables(), sizes(KB)) as untrained:
+    with trainer_of(KB, tables()) as untrained:
         average = {name: tensor.double() for name, tensor in copy_weights(untrained.model).items()}
     trainer, steps, _ = run(validate=validate, ema=decay)
 
@@ -133,7 +132,7 @@ def test_a_validation_that_is_not_due_is_not_made() -> None:
 
 def test_the_seed_decides_the_first_weights_the_batches_and_the_dropout() -> None:
     def drawn(seed: int) -> tuple[Weights, list[list[int]], list[float]]:
-        with trainer_of(KB, tables(seed=seed), sizes(KB)) as trainer:
+        with trainer_of(KB, tables(seed=seed)) as trainer:
             batches = shuffled_batches([50], 10, trainer.generator)
             return (
                 copy_weights(trainer.model),
@@ -171,7 +170,7 @@ def test_no_fact_of_valid_or_test_plays_a_part_in_a_step(regime: str) -> None:
 
 @pytest.mark.parametrize("regime", ["1vsall", "sampled"])
 def test_gradients_are_no_longer_than_clip_all_together(regime: str) -> None:
-    with trainer_of(KB, tables(regime=regime), sizes(KB)) as trainer:
+    with trainer_of(KB, tables(regime=regime)) as trainer:
         batch = shuffled_batches(trainer.regime.sizes, 4, trainer.generator)[0]
         trainer.regime.prepare(batch).backward(trainer.model)
     trainer.gather_gradients(None)

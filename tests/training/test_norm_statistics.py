@@ -24,10 +24,6 @@ def one_relation() -> KnowledgeBase:
     return KnowledgeBase.from_facts(facts)
 
 
-def sizes(kb: KnowledgeBase) -> dict[str, object]:
-    return {"n_entities": kb.n_entities, "n_relations": kb.n_relations, "arities": list(kb.arities)}
-
-
 def config(**training: object) -> Config:
     model = {"name": "getd", "entity_dim": 6, "ring_ranks": 3, "norm": "batch"}
     chosen = {"epochs": 12, "learning_rate": 0.02, **training}
@@ -47,7 +43,7 @@ def test_validation_sees_the_statistics_of_the_weights_that_it_evaluates(
         distances.append(float((kept - model.relation.weight[0].detach()).abs().max()))
         return len(distances) / 100
 
-    with trainer_of(one_relation, config(ema=ema), sizes(one_relation)) as trainer:
+    with trainer_of(one_relation, config(ema=ema)) as trainer:
         trainer.validate = validate
         trainer.train()
     assert len(distances) == 12
@@ -62,7 +58,7 @@ def test_a_training_without_validation_ends_with_the_statistics_of_its_last_weig
     one_relation: KnowledgeBase, ema: float
 ) -> None:
     alone = one_relation.with_splits(train=one_relation.split("train"))
-    with trainer_of(alone, config(ema=ema), sizes(alone)) as trainer:
+    with trainer_of(alone, config(ema=ema)) as trainer:
         trainer.train()
     model = trainer.model
     assert isinstance(model, MultilinearModel)
@@ -78,7 +74,7 @@ def test_many_facts_are_sampled_and_the_same_ones_every_time(
     facts = [("of", f"a{a}", f"b{b}") for a, b in rng.integers(0, 900, (SAMPLE + 2000, 2))]
     kb = KnowledgeBase.from_facts({"train": facts})
     seen: list[torch.Tensor] = []
-    with trainer_of(kb, config(), sizes(kb)) as trainer:
+    with trainer_of(kb, config()) as trainer:
         monkeypatch.setattr(
             trainer.model, "pass_through", lambda relation, entities: seen.append(entities)
         )
@@ -94,7 +90,7 @@ def test_many_facts_are_sampled_and_the_same_ones_every_time(
 def test_the_query_for_a_relation_has_statistics_too_and_leaves_those_of_entities_alone() -> None:
     facts = [("of", f"a{a}", f"b{a % 5}", f"c{a % 3}") for a in range(40)]
     kb = KnowledgeBase.from_facts({"train": facts})
-    with trainer_of(kb, config(), sizes(kb)) as trainer:
+    with trainer_of(kb, config()) as trainer:
         model = trainer.model
         assert isinstance(model, MultilinearModel)
         take_statistics(model, kb.split("train"), 0, torch.device("cpu"))
@@ -110,7 +106,7 @@ def test_the_query_for_a_relation_has_statistics_too_and_leaves_those_of_entitie
 
 def test_a_training_of_one_relation_does_not_fall_back(one_relation: KnowledgeBase) -> None:
     mrrs = []
-    with trainer_of(one_relation, config(epochs=30, patience=0), sizes(one_relation)) as trainer:
+    with trainer_of(one_relation, config(epochs=30, patience=0)) as trainer:
         validate = trainer.validate
         assert validate is not None
         trainer.validate = lambda model: mrrs.append(validate(model)) or mrrs[-1]  # type: ignore[func-returns-value]

@@ -8,7 +8,6 @@ from types import FrameType
 
 import getd
 from getd.runs.config import Config
-from getd.runs.sizes import sizes
 from getd.training.regimes.base import shuffled_batches
 from getd.training.start import trainer_of
 from tests.tiny import tiny_knowledge_base
@@ -28,7 +27,7 @@ def test_one_step_of_getd_enters_at_most_twelve_files() -> None:
 
     kb = tiny_knowledge_base()
     config = Config.parse({"model": {"name": "getd", "norm": "batch"}})
-    with trainer_of(kb, config, sizes(kb)) as trainer:
+    with trainer_of(kb, config) as trainer:
         assert trainer.settings.regime == "1vsall"
         first, second, *_ = shuffled_batches(trainer.regime.sizes, 16, trainer.generator)
         trainer.model.train()

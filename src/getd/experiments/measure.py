@@ -87,7 +87,7 @@ def measure(row: Row, point: Point, place: Place, watching: Watching) -> dict[st
         return describe_training(_train(point, kb, place, watching)) | _published(row)
     run = _train(point, with_test_as_valid(kb), place, watching)
     lines = run.folder.read_history()
-    curves = {name: [line[key] for line in lines] for name, key in CURVES.items()}
+    curves = {name: [getattr(line, key) for line in lines] for name, key in CURVES.items()}
     found = describe_training(run)
     # Test stood in the place of validation.
     protocol = Protocol.model_validate(found["protocol"]).with_epoch_chosen_on("test")

@@ -76,7 +76,7 @@ def describe_training(run: OpenedRun) -> dict[str, Any]:
         "epochs": len(history),
         "best_epoch": report.best_epoch,
         "valid_mrr": report.valid_mrr,
-        "seconds": round(sum(line["seconds"] for line in history), 1),
+        "seconds": round(sum(line.seconds for line in history), 1),
         "parameters": sum(parameter.numel() for parameter in run.model.bare.parameters()),
     }
 

@@ -82,7 +82,7 @@ def _cost(results: Results) -> dict[str, Any]:
     with TemporaryDirectory() as folder:
         config = Config.parse(row["config"], epochs=3)
         run = train(kb, config, Path(folder) / "run", ask_test=False)
-        epochs = [line["seconds"] for line in run.folder.read_history()]
+        epochs = [line.seconds for line in run.folder.read_history()]
         for _ in range(3):
             start = time.perf_counter()
             validation_mrr(run.model.bare, kb.split("test"), known)

@@ -22,12 +22,12 @@ def draw(folder: RunFolder) -> Path | None:
     figure = Figure(figsize=(7, 3.5), layout="constrained")
     axis = figure.subplots()
     axis.plot(
-        [line["epoch"] for line in history],
-        [line["loss"] for line in history],
+        [line.epoch for line in history],
+        [line.loss for line in history],
         color="tab:blue",
         label="loss",
     )
-    held_out = [(line["epoch"], line["valid_loss"]) for line in history if "valid_loss" in line]
+    held_out = [(line.epoch, line.valid_loss) for line in history if line.valid_loss is not None]
     if held_out:
         axis.plot(
             *zip(*held_out, strict=True),
@@ -38,16 +38,12 @@ def draw(folder: RunFolder) -> Path | None:
         axis.legend()
     axis.set_xlabel("epoch")
     axis.set_ylabel("training loss", color="tab:blue")
-    measured = [line for line in history if "valid_mrr" in line]
+    measured = [(line.epoch, line.valid_mrr) for line in history if line.valid_mrr is not None]
     if measured:
         right = axis.twinx()
-        epochs, values = (
-            [line["epoch"] for line in measured],
-            [line["valid_mrr"] for line in measured],
-        )
-        right.plot(epochs, values, color="tab:orange")
-        best = max(measured, key=lambda line: line["valid_mrr"])
-        right.plot([best["epoch"]], [best["valid_mrr"]], "o", color="tab:orange")
+        right.plot(*zip(*measured, strict=True), color="tab:orange")
+        best_epoch, best_mrr = max(measured, key=lambda point: point[1])
+        right.plot([best_epoch], [best_mrr], "o", color="tab:orange")
         right.set_ylabel("validation MRR", color="tab:orange")
     axis.set_title(folder.path.name)
     with owned(folder.path), atomic_path(folder.path / "curves.svg") as temporary:

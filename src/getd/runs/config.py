@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from annotated_types import Ge, Gt, Le, Lt
-from pydantic import (
-    NonNegativeFloat,
-    NonNegativeInt,
-    PositiveFloat,
-    PositiveInt,
-    model_validator,
-)
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
+from getd.choices import DeviceName, KvsAllLoss, OptimizerName, RegimeName, SampledLoss
 from getd.config import Settings, build, section_of, with_values
 from getd.errors import ConfigError, nearest
 from getd.models.registry import MODELS, model_settings
@@ -26,40 +21,28 @@ SECTIONS = ("data", "model", "training", "memory", "published", "row")
 class MemorySettings(Settings):
     """Settings of ``[memory]``."""
 
-    use: bool = False  # whether the finished model gets a memory of the training facts, its weights fitted on valid
+    # Give the finished model a memory of the training facts, with weights fitted on validation.
+    use: bool = False
 
 
 class TrainSettings(Settings):
-    """One field, one meaning, one unit; what is not in the paper is off."""
+    """Settings of ``[training]``; whatever the paper does not have is off."""
 
-    regime: Literal["1vsall", "kvsall", "sampled"] = (
-        "1vsall"  # facts, questions with all their answers, facts
-    )
-    kvsall_loss: Literal["softmax", "bce", "bce-over-softmax"] = (
-        "softmax"  # the last is that of the released code
-    )
-    negatives: PositiveInt = (
-        256  # sampled: candidates drawn for each position; as many as entities or more: all
-    )
-    shared_negatives: bool = True  # sampled: drawn once for a batch; false: for each fact of it
-    negative_power: NonNegativeFloat = (
-        0.0  # sampled: drawn in proportion to frequency to this power; 0: uniformly
-    )
-    hard_negatives: NonNegativeInt = (
-        0  # sampled: kept for each question, the drawn ones only to find harder; 0: none
-    )
-    sampled_loss: Literal["softmax", "margin", "logistic"] = "softmax"
-    correction: bool = (
-        True  # softmax over drawn negatives: weighed, so that they stand for all candidates
-    )
+    regime: RegimeName = "1vsall"  # which candidates a step scores
+    kvsall_loss: KvsAllLoss = "softmax"  # bce-over-softmax is that of the released code
+
+    # Only with the regime ``sampled``
+    negatives: PositiveInt = 256  # drawn for each position; as many as there are entities: all
+    shared_negatives: bool = True  # drawn once for a batch; false: for each of its facts
+    negative_power: NonNegativeFloat = 0.0  # drawn by frequency to this power; 0: uniformly
+    hard_negatives: NonNegativeInt = 0  # kept for each question, to find harder ones; 0: none
+    sampled_loss: SampledLoss = "softmax"
+    correction: bool = True  # softmax: weigh the drawn negatives, so that they stand for all
     margin: PositiveFloat = 1.0  # of the margin loss
-    score_shift: NonNegativeFloat = (
-        0.0  # logistic loss: added to scores (those of distances are negative)
-    )
-    self_adversarial: NonNegativeFloat = (
-        0.0  # margin, logistic: negatives weigh softmax(this x score); 0: alike
-    )
-    optimizer: Literal["adam", "adagrad"] = "adam"
+    score_shift: NonNegativeFloat = 0.0  # logistic loss: added to scores, as distances are negative
+    self_adversarial: NonNegativeFloat = 0.0  # negatives weigh softmax(this x score); 0: equally
+
+    optimizer: OptimizerName = "adam"
     epochs: PositiveInt = 200
     batch_size: PositiveInt = 128  # facts (questions in kvsall)
     learning_rate: PositiveFloat = 1e-3
@@ -67,18 +50,18 @@ class TrainSettings(Settings):
     label_smoothing: Annotated[float, Ge(0), Lt(1)] = 0.0  # weight spread over all candidates
     relation_loss: NonNegativeFloat = 0.0  # weight of predicting the relation as well
     n3: NonNegativeFloat = 0.0  # weight of the mean cube of the embeddings
-    ema: Annotated[float, Ge(0), Lt(1)] = (
-        0.0  # decay of the moving average of the weights that is evaluated; 0: none
-    )
+    ema: Annotated[float, Ge(0), Lt(1)] = 0.0  # decay of averaged weights, evaluated; 0: none
     clip: PositiveFloat | None = None  # largest norm of the gradient; None: any
+
     patience: NonNegativeInt = 10  # validations without a better MRR before stopping; 0: never
     validate_every: PositiveInt = 1  # epochs
     validation_sample: PositiveInt | None = None  # facts drawn once from valid; None: all
-    validation_loss: bool = False  # measured as well, for curves
+    validation_loss: bool = False  # measure it too, for curves
     test_sample: PositiveInt | None = None  # facts of test drawn for the report; None: all
     checkpoint_every: PositiveInt = 1  # epochs
+
     seed: NonNegativeInt = 0
-    device: Literal["auto", "cpu", "cuda"] = "auto"
+    device: DeviceName = "auto"
     threads: PositiveInt | None = None  # of the CPU; None: as torch chooses
 
     @model_validator(mode="after")
@@ -106,7 +89,7 @@ class Config:
 
     @classmethod
     def parse(cls, tables: Mapping[str, Any], model: str | None = None, **training: Any) -> Config:
-        """Check the tables of a config; ``model`` and settings of ``[training]`` take precedence."""
+        """Check the tables of a config; ``model`` and ``training`` take precedence over them."""
         for section in tables:
             if section not in SECTIONS:
                 raise ConfigError(f"no section {section!r} in a config{nearest(section, SECTIONS)}")

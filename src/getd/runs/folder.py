@@ -1,17 +1,18 @@
 """The files of a run.
 
-``config.toml · model.json · weights.safetensors · entities.txt · relations.txt · roles.json · facts.parquet ·
-history.jsonl · report.json · environment.json · checkpoint/``; ``memory.json`` where it was given a memory, and
-``calibration.json`` where it has a validation split. Every file is written to a temporary name and renamed; only the
-history is appended to. Whatever is read is checked: a file of another shape is one line that names it.
+``config.toml · model.json · weights.safetensors · entities.txt · relations.txt · roles.json ·
+facts.parquet · history.jsonl · report.json · environment.json · checkpoint/``, and ``memory.json``
+and ``calibration.json`` if they were fitted. Every file is written to a temporary name and renamed;
+only the history is appended to. Whatever is read is checked: a file of another shape is refused in
+one line that names it.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -36,6 +37,7 @@ from getd.runs.records import (
     HistoryLine,
     Record,
     RolesRecord,
+    StoredConfig,
     check_record,
     parse_json,
 )
@@ -51,15 +53,15 @@ class RunFolder:
 
     @property
     def checkpoint(self) -> Path:
-        """The file that a training goes on from."""
+        """The file that a training resumes from."""
         return self.path / "checkpoint" / "state.safetensors"
 
     def exists(self) -> bool:
-        """Whether there is a run here, finished or not."""
+        """Whether the folder holds a run, finished or not."""
         return (self.path / "config.toml").exists()
 
     def is_free(self) -> bool:
-        """Whether a run may be begun here: there is nothing, or a folder without content."""
+        """Whether a run may start in it: there is nothing, or a folder without content."""
         if not self.path.is_dir():
             return not self.path.exists()
         return all(is_left_over(child.name) for child in self.path.iterdir())
@@ -77,18 +79,19 @@ class RunFolder:
         return (self.path / "calibration.json").exists()
 
     def write_config(self, config: Mapping[str, Any]) -> None:
-        """Settings in full, as ``getd train --config`` reads them."""
+        """Write all settings, as ``getd train --config`` reads them."""
         self._write({"config.toml": to_toml(config)})
 
-    def read_config(self) -> dict[str, Any]:
-        """The settings of the run: at least a table ``model`` with a name."""
+    def read_config(self) -> StoredConfig:
+        """Read the settings of the run: at least a table ``model`` with a name."""
         path = self._existing("config.toml")
         try:
-            config = read_toml(path)
-        except (ConfigError, RecursionError) as error:
-            raise RunError(
-                str(error) if isinstance(error, ConfigError) else f"{path}: nested too deeply"
-            ) from None
+            config = StoredConfig(read_toml(path))
+        except ConfigError as error:
+            raise RunError(str(error)) from None
+        except RecursionError:
+            raise RunError(f"{path}: nested too deeply") from None
+
         for name in TABLES:
             if not isinstance(config.get(name, {}), dict):
                 raise RunError(f"{path}: expected a table [{name}], found a single value")
@@ -97,82 +100,75 @@ class RunFolder:
         return config
 
     def write_json(self, name: str, value: Any) -> None:
-        """A JSON file."""
+        """Write a JSON file."""
         self.write_json_files({name: value})
 
     def write_json_files(self, files: Mapping[str, Any]) -> None:
-        """JSON files by name: all of them, or, where the disk is full, none."""
-        self._write(
-            {
-                name: json.dumps(value, indent=2, ensure_ascii=False) + "\n"
-                for name, value in files.items()
-            }
-        )
+        """Write JSON files by name: all of them, or none if the disk is full."""
+        texts = {}
+        for name, value in files.items():
+            texts[name] = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+        self._write(texts)
 
     def read_json(self, name: str) -> dict[str, Any]:
-        """What a JSON file holds: an object."""
+        """Read a JSON file that holds an object."""
         value = self._read_json(name)
         check_record(Record, value, self.path / name)
         return dict(value)
 
     def read_report(self) -> Report:
-        """How the finished model did on test."""
+        """Read how the finished model did on test."""
         return check_record(Report, self._read_json("report.json"), self.path / "report.json")
 
     def write_weights(self, weights: Mapping[str, Tensor]) -> None:
-        """The weights of the model, and what tells them from others."""
+        """Write the weights of the model, with their fingerprint."""
         plain = {name: tensor.contiguous().cpu() for name, tensor in weights.items()}
         with atomic_path(self.path / "weights.safetensors") as temporary:
             save_file(plain, temporary, {"fingerprint": weights_fingerprint(plain)})
 
     def read_weights(self) -> dict[str, Tensor]:
-        """The weights of the model."""
-        path = self._existing("weights.safetensors")
-        try:
+        """Read the weights of the model."""
+        with self._weights_file() as path:
             return load_file(path)
-        except Exception as error:
-            raise _no_weights(path, error) from None
 
     def read_shapes(self) -> dict[str, list[int]]:
-        """The names and shapes of the weights, from the head of their file alone."""
-        path = self._existing("weights.safetensors")
-        try:
-            with safe_open(path, framework="pt") as file:
-                return {name: list(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
-        except Exception as error:
-            raise _no_weights(path, error) from None
+        """Read the names and shapes of the weights, from the head of their file alone."""
+        with self._weights_file() as path, safe_open(path, framework="pt") as file:
+            return {name: list(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
 
     def read_fingerprint(self) -> str | None:
-        """What tells the weights from others, from the head of their file; None: a run from before it was kept."""
-        path = self._existing("weights.safetensors")
-        try:
-            with safe_open(path, framework="pt") as file:
-                return (file.metadata() or {}).get("fingerprint")
-        except Exception as error:
-            raise _no_weights(path, error) from None
+        """Read the fingerprint of the weights; None: a run from before it was kept."""
+        with self._weights_file() as path, safe_open(path, framework="pt") as file:
+            return (file.metadata() or {}).get("fingerprint")
 
     def write_knowledge_base(self, kb: KnowledgeBase) -> None:
-        """Names, relations with their roles, and all facts with their split."""
+        """Write the names, the relations with their roles, and all facts with their split."""
         kb.entities.save(self.path / "entities.txt")
         kb.relations.save(self.path / "relations.txt")
-        roles = {
-            label: {"name": r.name, "roles": r.roles}
-            for label, r in zip(kb.relations, kb.signatures, strict=True)
-        }
-        described = {"data": kb.name, "fingerprint": facts_fingerprint(kb), "relations": roles}
+
+        relations = {}
+        for label, relation in zip(kb.relations, kb.signatures, strict=True):
+            relations[label] = {"name": relation.name, "roles": relation.roles}
+        fingerprint = facts_fingerprint(kb)
+        described = {"data": kb.name, "fingerprint": fingerprint, "relations": relations}
         self.write_json("roles.json", described)
         write_facts(self.path / "facts.parquet", kb)
 
     def read_knowledge_base(self) -> KnowledgeBase:
-        """What :meth:`write_knowledge_base` wrote."""
+        """Read what :meth:`write_knowledge_base` wrote."""
         try:
-            entities, relations = (
-                Vocabulary.open(self._existing(f"{what}.txt")) for what in ("entities", "relations")
-            )
+            entities = Vocabulary.open(self._existing("entities.txt"))
+            relations = Vocabulary.open(self._existing("relations.txt"))
         except FactError as error:
             raise RunError(str(error)) from None
+
         described = self.read_roles()
-        signatures = self._signatures(described, relations)
+        if any(label not in described.relations for label in relations):
+            path = self.path / "roles.json"
+            raise RunError(f"{path}: expected the roles of all relations, found others")
+        records = [described.relations[label] for label in relations]
+        signatures = tuple(Relation(record.name, tuple(record.roles)) for record in records)
+
         splits = read_facts(self._existing("facts.parquet"), signatures, len(entities))
         return KnowledgeBase(
             name=described.data,
@@ -184,22 +180,13 @@ class RunFolder:
         )
 
     def read_roles(self) -> RolesRecord:
-        """The name of the data, and the relations with their roles."""
+        """Read the name of the data, and the relations with their roles."""
         path = self.path / "roles.json"
         described = check_record(RolesRecord, self._read_json("roles.json"), path)
         name = described.data
         if not name or name in (".", "..") or set(name) & set("/\\\0"):
             raise RunError(f"{path}: expected the name of a data set, found {name!r}")
         return described
-
-    def _signatures(self, described: RolesRecord, relations: Vocabulary) -> tuple[Relation, ...]:
-        """The relations with their roles, in the order of their numbers."""
-        if any(label not in described.relations for label in relations):
-            raise RunError(
-                f"{self.path / 'roles.json'}: expected the roles of all relations, found others"
-            )
-        records = [described.relations[label] for label in relations]
-        return tuple(Relation(record.name, tuple(record.roles)) for record in records)
 
     def append_history(self, line: Mapping[str, Any]) -> None:
         """Add a line to the history; it is on disk when this returns."""
@@ -212,33 +199,39 @@ class RunFolder:
         except OSError as error:
             raise WriteError(f"cannot write {path}: {error.strerror}") from None
 
-    def read_history(self) -> list[dict[str, Any]]:
-        """The epochs so far, one after the other; a last line that was cut off is dropped."""
+    def read_history(self) -> list[HistoryLine]:
+        """Read the epochs so far; a last line that was cut off is dropped."""
         path = self.path / "history.jsonl"
-        if not path.exists():
-            return []
-        *lines, _ = path.read_text(encoding="utf-8", errors="replace").split("\n")
         history = []
-        for number, text in enumerate(lines, start=1):
-            line = parse_json(text, f"{path}:{number}")
-            epoch = check_record(HistoryLine, line, f"{path}:{number}").epoch
-            if epoch != number:
-                raise RunError(f"{path}:{number}: expected epoch {number}, found epoch {epoch}")
+        for number, text in enumerate(self._history_lines(), start=1):
+            line = check_record(
+                HistoryLine, parse_json(text, f"{path}:{number}"), f"{path}:{number}"
+            )
+            if line.epoch != number:
+                raise RunError(
+                    f"{path}:{number}: expected epoch {number}, found epoch {line.epoch}"
+                )
             history.append(line)
         return history
 
     def cut_history(self, last_epoch: int) -> None:
-        """Forget what came after an epoch; all before it must be there."""
-        kept = self.read_history()[:last_epoch]
-        if len(kept) < last_epoch:
+        """Drop what came after an epoch; all epochs up to it must be there."""
+        n_epochs = len(self.read_history())
+        if n_epochs < last_epoch:
             path = self.path / "history.jsonl"
-            raise RunError(
-                f"{path}: expected the {last_epoch} epochs before the checkpoint, found {len(kept)}"
-            )
-        self._write({"history.jsonl": "".join(json.dumps(line) + "\n" for line in kept)})
+            expected = f"expected the {last_epoch} epochs before the checkpoint"
+            raise RunError(f"{path}: {expected}, found {n_epochs}")
+        kept = self._history_lines()[:last_epoch]
+        self._write({"history.jsonl": "".join(f"{line}\n" for line in kept)})
+
+    def _history_lines(self) -> list[str]:
+        path = self.path / "history.jsonl"
+        if not path.exists():
+            return []
+        return path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]
 
     def _write(self, files: Mapping[str, str]) -> None:
-        """Text files by name; they get their names when all are on the disk."""
+        """Write text files by name; they get their names when all are on the disk."""
         with ExitStack() as stack:
             for name, text in files.items():
                 temporary = stack.enter_context(atomic_path(self.path / name))
@@ -250,25 +243,25 @@ class RunFolder:
         try:
             text = path.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
-            raise RunError(
-                f"{path}: expected UTF-8, found another byte at offset {error.start}"
-            ) from None
+            offset = f"another byte at offset {error.start}"
+            raise RunError(f"{path}: expected UTF-8, found {offset}") from None
         return parse_json(text, path)
 
+    @contextmanager
+    def _weights_file(self) -> Iterator[Path]:
+        """Yield the path of the weights; whatever fails means that the file is broken."""
+        path = self._existing("weights.safetensors")
+        try:
+            yield path
+        except Exception as error:
+            raise RunError(f"{path}: expected weights, found a broken file ({error})") from None
+
     def _existing(self, name: str) -> Path:
-        if not (self.path / name).is_file():
-            what = (
-                "has no weights yet; finish it with --resume"
-                if name == "weights.safetensors"
-                else f"has no {name}"
-            )
-            raise RunError(
-                f"{self.path} {what}"
-                if self.exists()
-                else f"{self.path} is not a run: there is no config.toml in it"
-            )
-        return self.path / name
-
-
-def _no_weights(path: Path, error: Exception) -> RunError:
-    return RunError(f"{path}: expected weights, found a broken file ({error})")
+        path = self.path / name
+        if path.is_file():
+            return path
+        if not self.exists():
+            raise RunError(f"{self.path} is not a run: there is no config.toml in it")
+        if name == "weights.safetensors":
+            raise RunError(f"{self.path} has no weights yet; finish it with --resume")
+        raise RunError(f"{self.path} has no {name}")

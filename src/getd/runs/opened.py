@@ -57,7 +57,7 @@ class OpenedRun:
         """Return the facts by which the epoch of the weights was chosen."""
         if "valid" not in self.kb.splits:
             return Choice(None)
-        sample = self.folder.read_config().get("training", {}).get("validation_sample")
+        sample = self.folder.read_config().validation_sample
         return self._choice("environment.json", "validation_filter", sample)
 
     def memory_choice(self) -> Choice:

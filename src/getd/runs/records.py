@@ -1,4 +1,4 @@
-"""The JSON files of a run as checked values: what a file must hold, and one line where it holds another thing."""
+"""The files of a run as checked values; a file of another shape is refused in one line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,45 @@ from pydantic import (
 from getd.errors import RunError
 
 Seconds = Annotated[FiniteFloat, Ge(0)]
-SHOWN = 60  # letters of a wrong value that are shown
+MAX_SHOWN = 60  # letters of a wrong value in a message
+
+
+class StoredConfig(dict[str, Any]):
+    """The tables of ``config.toml`` as the file has them, with typed access to single values."""
+
+    @property
+    def model_name(self) -> str:
+        """The name of the model."""
+        return str(self["model"]["name"])
+
+    @property
+    def model_values(self) -> dict[str, Any]:
+        """The settings of the model, not checked."""
+        return {key: value for key, value in self["model"].items() if key != "name"}
+
+    @property
+    def epochs(self) -> int | None:
+        """For how many epochs to train; None if the file does not say."""
+        return self._count("epochs")
+
+    @property
+    def validation_sample(self) -> int | None:
+        """The number of facts drawn from validation; None: all."""
+        return self._count("validation_sample")
+
+    @property
+    def learns_relations(self) -> bool:
+        """Whether the model was trained to predict relations."""
+        return bool(self.get("training", {}).get("relation_loss"))
+
+    @property
+    def published(self) -> Any:
+        """Metrics to show next to the result; None without any."""
+        return self.get("published")
+
+    def _count(self, key: str) -> int | None:
+        value = self.get("training", {}).get(key)
+        return value if isinstance(value, int) else None
 
 
 class Record(BaseModel):
@@ -28,7 +66,7 @@ class Record(BaseModel):
 
 
 class HistoryLine(Record):
-    """A line of ``history.jsonl``."""
+    """A line of ``history.jsonl``: an epoch."""
 
     epoch: PositiveInt
     loss: FiniteFloat
@@ -45,18 +83,18 @@ class SignatureRecord(Record):
 
 
 class RolesRecord(Record):
-    """``roles.json``: the name of the data, its relations by label, and what tells its facts from all others."""
+    """``roles.json``: the name of the data and its relations by label."""
 
     data: str
     relations: dict[str, SignatureRecord]
-    fingerprint: str | None = None  # None: a run from before it was kept
+    fingerprint: str | None = None  # of the facts; None: a run from before it was kept
 
 
 R = TypeVar("R", bound=BaseModel)
 
 
 def parse_json(text: str, path: Path | str) -> Any:
-    """What a JSON text holds."""
+    """Parse the text of a JSON file."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -64,25 +102,22 @@ def parse_json(text: str, path: Path | str) -> Any:
 
 
 def check_record(model: type[R], value: Any, path: Path | str) -> R:
-    """A JSON value as a record; one of another shape is refused with the first thing that is wrong."""
+    """Check a JSON value; one of another shape is refused with the first thing that is wrong."""
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        wrong = error.errors()[0]
-        key = ".".join(map(str, wrong["loc"])) or "it"
-        if wrong["type"] == "missing":
-            raise RunError(f"{path}: expected {key}, found none") from None
-        if wrong["type"] == "model_type":
-            raise RunError(
-                f"{path}: expected a JSON object, found {shown(wrong['input'])}"
-            ) from None
-        expected = wrong["msg"].removeprefix("Input should be ")
-        raise RunError(
-            f"{path}: expected {key} to be {expected}, found {shown(wrong['input'])}"
-        ) from None
+        mistake = error.errors()[0]
+
+    key = ".".join(map(str, mistake["loc"])) or "it"
+    if mistake["type"] == "missing":
+        raise RunError(f"{path}: expected {key}, found none")
+    if mistake["type"] == "model_type":
+        raise RunError(f"{path}: expected a JSON object, found {shown(mistake['input'])}")
+    expected = mistake["msg"].removeprefix("Input should be ")
+    raise RunError(f"{path}: expected {key} to be {expected}, found {shown(mistake['input'])}")
 
 
 def shown(value: Any) -> str:
-    """A value as a message shows it, not too long."""
+    """Show a value in a message, shortened."""
     text = repr(value)
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"

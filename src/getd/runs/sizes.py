@@ -1,4 +1,4 @@
-"""What a model must know of a knowledge base: how many of what."""
+"""The sizes of a knowledge base, which a model is made for."""
 
 from __future__ import annotations
 
@@ -7,31 +7,42 @@ from typing import Any
 
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.relation import Relation
+from getd.models.base import ModelSizes
 
 
-def sizes(kb: KnowledgeBase) -> dict[str, Any]:
-    """What a model must know of a knowledge base."""
-    found: dict[str, Any] = {
-        "n_entities": kb.n_entities,
-        "n_relations": kb.n_relations,
-        "arities": list(kb.arities),
+def model_sizes(kb: KnowledgeBase) -> ModelSizes:
+    """Return what a model must know of a knowledge base."""
+    has_roles = any(relation.has_named_roles for relation in kb.signatures)
+    roles = number_roles(kb.signatures) if has_roles else None
+    return ModelSizes(kb.n_entities, kb.n_relations, list(kb.arities), roles)
+
+
+def sizes_record(sizes: ModelSizes) -> dict[str, Any]:
+    """Return the JSON form, for ``model.json``."""
+    record: dict[str, Any] = {
+        "n_entities": sizes.n_entities,
+        "n_relations": sizes.n_relations,
+        "arities": sizes.arities,
     }
-    if any(signature.has_named_roles for signature in kb.signatures):
-        found["roles"] = role_numbers(kb.signatures)
-    return found
+    if sizes.roles is not None:
+        record["roles"] = sizes.roles
+    return record
 
 
-def role_numbers(signatures: Sequence[Relation]) -> list[list[int]]:
-    """A number for the role at each position of each relation; one name is one role, whatever the relation.
+def number_roles(relations: Sequence[Relation]) -> list[list[int]]:
+    """Number the role at each position of each relation; one name is one role in all relations.
 
-    >>> role_numbers([Relation("bought", ("who", "what")), Relation("sold", ("what", "who")), Relation("r", ("e1",))])
+    >>> buy = Relation("bought", ("who", "what"))
+    >>> sell = Relation("sold", ("what", "who"))
+    >>> number_roles([buy, sell, Relation("r", ("e1",))])
     [[0, 1], [1, 0], [2]]
     """
-    numbers: dict[object, int] = {}
-    return [
-        [
-            numbers.setdefault(role if relation.has_named_roles else (place, role), len(numbers))
-            for role in relation.roles
-        ]
-        for place, relation in enumerate(signatures)
-    ]
+    number_of: dict[object, int] = {}
+    rows = []
+    for relation_id, relation in enumerate(relations):
+        row = []
+        for role in relation.roles:
+            key = role if relation.has_named_roles else (relation_id, role)
+            row.append(number_of.setdefault(key, len(number_of)))
+        rows.append(row)
+    return rows

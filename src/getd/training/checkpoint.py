@@ -22,7 +22,7 @@ from getd.errors import RunError
 from getd.io.atomic import atomic_path
 from getd.runs.config import TrainSettings
 from getd.runs.records import Record, Seconds, check_record, parse_json
-from getd.runs.stored import check_tensors
+from getd.runs.integrity import check_tensors
 from getd.training.moving_average import Weights
 
 PARTS = ("model", "best", "average", "optimizer", "regime", "random")

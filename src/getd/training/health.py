@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from getd.evaluation.evaluate import baseline_models, validation_mrr
 from getd.evaluation.protocol import known_for_choosing
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.models.base import ScoringModel
+from getd.runs.records import HistoryLine
 
 SAMPLE = 500  # validation facts that the model and the baselines are compared on
 MIN_MRR = 0.02  # a fall from less is not worth a notice
@@ -22,11 +23,15 @@ class Validation(NamedTuple):
 
 
 def training_notices(
-    model: ScoringModel, kb: KnowledgeBase, history: Sequence[Mapping[str, Any]]
+    model: ScoringModel, kb: KnowledgeBase, history: Sequence[HistoryLine]
 ) -> Iterator[str]:
     """Say that validation fell, or that counting does better; each with what to try."""
-    lines = [line for line in history if line.get("valid_mrr") is not None]
-    fall = largest_fall([Validation(line["epoch"], line["valid_mrr"]) for line in lines])
+    validations = []
+    for line in history:
+        if line.valid_mrr is not None:
+            validations.append(Validation(line.epoch, line.valid_mrr))
+
+    fall = largest_fall(validations)
     if fall is not None:
         before, after = fall
         yield (

@@ -30,12 +30,12 @@ from getd.facts.vocabulary import Vocabulary
 from getd.io.atomic import atomic_path
 from getd.memory.with_memory import WithMemory
 from getd.models.base import ScoringModel
-from getd.models.registry import model_settings
+from getd.models.registry import make_model, model_settings
 from getd.runs.fingerprint import weights_fingerprint
 from getd.runs.folder import RunFolder
 from getd.runs.opened import OpenedRun, open_run
-from getd.runs.sizes import sizes
-from getd.runs.stored import build_model, model_fingerprint
+from getd.runs.sizes import model_sizes, sizes_record
+from getd.runs.stored import model_fingerprint
 from getd.training.losses.softmax import softmax_loss
 
 STEPS = 150  # at least
@@ -96,9 +96,9 @@ def with_facts(
 
 def _larger(run: OpenedRun, kb: KnowledgeBase, moved: Ids) -> ScoringModel:
     """Build the model for more entities: known ones keep their rows, new ones start at 0."""
-    values = dict(run.folder.read_config()["model"])
-    name = values.pop("name")
-    found = build_model(name, model_settings(name, values), sizes(kb))
+    config = run.folder.read_config()
+    settings = model_settings(config.model_name, config.model_values)
+    found = make_model(config.model_name, settings, model_sizes(kb))
     before = run.model.bare.state_dict()
     after = {}
     for name, tensor in found.state_dict().items():
@@ -244,7 +244,7 @@ def _write(
         temporary.mkdir()
         new = RunFolder(temporary)
         new.write_config(run.folder.read_config())
-        new.write_json("model.json", sizes(kb))
+        new.write_json("model.json", sizes_record(model_sizes(kb)))
         new.write_json("environment.json", run.folder.read_json("environment.json"))
         new.write_json("extended.json", {"from": str(run.path), **about})
         new.write_knowledge_base(kb)

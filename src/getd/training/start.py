@@ -11,13 +11,12 @@ from __future__ import annotations
 import json
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from math import inf
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import torch
 
@@ -29,15 +28,16 @@ from getd.facts.facts import count
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.io.atomic import atomic_path
 from getd.io.environment import environment
-from getd.models.base import ScoringModel
+from getd.models.base import ModelSizes, ScoringModel
+from getd.models.registry import make_model
 from getd.runs.config import Config, TrainSettings
 from getd.runs.fingerprint import facts_fingerprint
 from getd.runs.folder import RunFolder
+from getd.runs.integrity import bounded, check_shapes, check_sizes
 from getd.runs.lock import clear_empty, owned
 from getd.runs.opened import OpenedRun
 from getd.runs.records import shown
-from getd.runs.sizes import sizes
-from getd.runs.stored import bounded, build_model, check_shapes, checked_sizes
+from getd.runs.sizes import model_sizes, sizes_record
 from getd.training.callbacks import Callbacks, Epoch, Interrupted
 from getd.training.checkpoint import read_head
 from getd.training.finish import finish
@@ -70,15 +70,13 @@ def train(
         is_resumed = resume and folder.exists()
         if is_resumed:
             config = _resumed(kb, folder, config)
-            model_sizes = checked_sizes(folder, kb)
         else:
             kb.require("train")
             if config.memory.use:
                 kb.require("valid")
-            model_sizes = sizes(kb)
 
         # A new folder is created once the trainer stands: until then mistakes leave no file behind.
-        with trainer_of(kb, config, model_sizes) as trainer:
+        with trainer_of(kb, config) as trainer:
             if not is_resumed:
                 _create(kb, folder, config)
                 stack.enter_context(owned(folder.path))
@@ -91,9 +89,7 @@ def train(
 
 
 @contextmanager
-def trainer_of(
-    kb: KnowledgeBase, config: Config, model_sizes: Mapping[str, Any]
-) -> Iterator[Trainer]:
+def trainer_of(kb: KnowledgeBase, config: Config) -> Iterator[Trainer]:
     """Build a trainer, with its threads and its random numbers set for as long as it is used."""
     settings = config.training
     device = _device(settings)
@@ -101,7 +97,7 @@ def trainer_of(
     with _arithmetic(settings.threads), torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
         generator = torch.Generator().manual_seed(settings.seed)
-        model = build_model(config.model_name, config.model, model_sizes, generator)
+        model = make_model(config.model_name, config.model, model_sizes(kb), generator)
         model.to(device)
 
         make_regime = REGIMES[settings.regime]
@@ -141,7 +137,7 @@ def _create(kb: KnowledgeBase, folder: RunFolder, config: Config) -> None:
             temporary.mkdir()
             new = RunFolder(temporary)
             new.write_config(config.tables())
-            new.write_json("model.json", sizes(kb))
+            new.write_json("model.json", sizes_record(model_sizes(kb)))
             choices = {"validation_filter": filter_splits(kb, "valid")}
             new.write_json("environment.json", environment() | choices)
             new.write_knowledge_base(kb)
@@ -162,8 +158,9 @@ def _resumed(kb: KnowledgeBase, folder: RunFolder, config: Config) -> Config:
     """Check that a run can be resumed on these facts; returns its settings."""
     resumed = _same_settings(folder, config)
     _check_facts(kb, folder)
+    sizes = check_sizes(folder, kb)
     if folder.checkpoint.exists():
-        _check_checkpoint(folder, resumed, checked_sizes(folder, kb))
+        _check_checkpoint(folder, resumed, sizes)
     elif folder.is_finished():
         hint = "begin another run"
         raise RunError(f"{folder.path} is trained and has no checkpoint to go on from; {hint}")
@@ -214,7 +211,7 @@ def _check_facts(kb: KnowledgeBase, folder: RunFolder) -> None:
     )
 
 
-def _check_checkpoint(folder: RunFolder, config: Config, model_sizes: Mapping[str, Any]) -> None:
+def _check_checkpoint(folder: RunFolder, config: Config, sizes: ModelSizes) -> None:
     """Refuse a checkpoint of other settings, before anything large is built."""
     head = read_head(folder.checkpoint)
     settings = json.loads(config.training.model_dump_json())
@@ -227,8 +224,8 @@ def _check_checkpoint(folder: RunFolder, config: Config, model_sizes: Mapping[st
             )
 
     with bounded(folder, inf), torch.device("meta"):
-        model = build_model(config.model_name, config.model, model_sizes)
-    check_shapes(folder.checkpoint, model, head.shapes)
+        model = make_model(config.model_name, config.model, sizes)
+    check_shapes(folder.checkpoint, head.shapes, model.state_dict())
 
 
 def _validation(

@@ -30,7 +30,6 @@ from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError, SQLA
 from getd.errors import ConfigError, NonFiniteScores, ShapeError
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.runs.config import Config
-from getd.runs.sizes import sizes
 from getd.training.callbacks import Callbacks, Epoch, Interrupted
 from getd.training.start import interrupts, trainer_of
 from getd.tuning.space import Choices, Range, Space
@@ -216,7 +215,7 @@ class Study:
                     raise optuna.TrialPruned
 
         try:
-            with trainer_of(kb, config, sizes(kb)) as trainer, interrupts() as interrupted:
+            with trainer_of(kb, config) as trainer, interrupts() as interrupted:
                 should_stop = lambda: interrupted.is_set() or callbacks.should_stop()  # noqa: E731
                 trainer.train(callbacks=Callbacks(on_batch, on_epoch, should_stop))
         except optuna.TrialPruned:
