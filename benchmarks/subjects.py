@@ -162,9 +162,9 @@ class MultipliedOut(GETD):
     """The same model with its ring multiplied out for each batch, in two halves that one matrix product joins."""
 
     def environments(  # type: ignore[override]
-        self, arity: int, relation: Tensor | None, vectors: list[Tensor | None], modes: list[int]
+        self, relation: Tensor | None, vectors: list[Tensor | None], modes: list[int]
     ) -> list[Tensor]:
-        core = ring_to_tensor(list(self.rings[str(arity)]))  # type: ignore[call-overload]
+        core = ring_to_tensor(list(self.rings[str(len(vectors) - 1)]))  # type: ignore[call-overload]
         return tucker_environments(core, vectors, modes)
 
 

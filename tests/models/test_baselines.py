@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from getd.models.base import ScoringModel
-from getd.models.frequency import Counts, Frequency
+from getd.models.counts import Counts
+from getd.models.frequency import Frequency
 from getd.models.lookup import GRID, Lookup
 from tests.evaluation import reference_evaluation as reference
 from tests.evaluation.reference_evaluation import Fact

@@ -159,7 +159,7 @@ def test_an_open_relation_is_answered_by_trying_each(
     for relation in range(N_RELATIONS):
         assert_close(scores[:, relation], facts_scored(model, relation, entities))
     monkeypatch.setattr(
-        "getd.models.base.TRIED_AT_ONCE", 7
+        "getd.models.base.RELATION_BATCH", 7
     )  # fewer than there are facts: one relation at a time
     assert_close(model.score_relations(entities), scores)
     told = rf"^{ {'conve': 'ConvE', 'ram': 'RAM'}[name] } has no query for an open relation: its score is no dot product "

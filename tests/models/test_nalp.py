@@ -62,8 +62,8 @@ def test_scores_do_not_depend_on_how_much_is_held_at_a_time(
         return [*asked, model.score_relations(entities)]
 
     whole = scores()
-    monkeypatch.setattr(getd.models.nalp, "HELD", held)
-    monkeypatch.setattr(getd.models.nalp, "CACHED", held)
+    monkeypatch.setattr(getd.models.nalp, "BUDGET", held)
+    monkeypatch.setattr(getd.models.nalp, "CACHE_BUDGET", held)
     assert_close(scores(), whole)
 
 

@@ -114,8 +114,8 @@ def test_scores_do_not_depend_on_how_much_is_held_at_a_time(
         return [*asked, model.score_relations(entities)]
 
     whole = scores()
-    monkeypatch.setattr(getd.models.rae, "HELD", 1)
-    monkeypatch.setattr(getd.models.rae, "CACHED", 1)
+    monkeypatch.setattr(getd.models.rae, "BUDGET", 1)
+    monkeypatch.setattr(getd.models.rae, "CACHE_BUDGET", 1)
     assert_close(scores(), whole)
 
 

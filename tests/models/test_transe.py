@@ -43,5 +43,5 @@ def test_candidates_of_their_own_may_be_cut_anywhere(monkeypatch: pytest.MonkeyP
     model, relation, entities = make(), torch.tensor([0, 1]), torch.tensor([[3, 5], [4, 1]])
     own = torch.arange(8).view(2, 4)
     whole = model.score_candidates(relation, entities, 0, own)
-    monkeypatch.setattr(getd.models.transe, "HELD", 1)
+    monkeypatch.setattr(getd.models.transe, "BUDGET", 1)
     assert torch.equal(model.score_candidates(relation, entities, 0, own), whole)

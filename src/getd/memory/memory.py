@@ -27,7 +27,7 @@ from torch import Tensor, nn
 
 from getd.arrays import Ids
 from getd.facts.facts import Facts
-from getd.models.frequency import Counts
+from getd.models.counts import Counts
 
 EPSILON = 1e-3  # ε
 MIN_SHARE = 0.01  # a smaller share counts as 0, so a key has a hundred candidates at most

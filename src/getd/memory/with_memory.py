@@ -10,7 +10,7 @@ from torch import Tensor
 from getd.memory.memory import Memory
 from getd.memory.weights import MemoryWeights
 from getd.models.base import ScoringModel
-from getd.models.frequency import spread
+from getd.models.counts import expand_spans
 
 
 class WithMemory(ScoringModel):
@@ -55,7 +55,7 @@ class WithMemory(ScoringModel):
             ordered, order = candidates.sort()
             first = torch.searchsorted(ordered, entity)
             last = torch.searchsorted(ordered, entity, right=True)
-            columns, index = spread(first, last - first)
+            columns, index = expand_spans(first, last - first)
             return scores.index_put((rows[index], order[columns]), added[index], accumulate=True)
 
         # Candidates of each question: a question and a candidate are one number, and looked up.

@@ -14,13 +14,17 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-TRIED_AT_ONCE = 4096  # questions, where an open relation is answered by trying each
-NO_RELATION_QUERY = "{} has no query for an open relation: its score is no dot product with one vector of the relation"
+# Questions scored at once where an open relation is answered by trying each relation.
+RELATION_BATCH = 4096
+NO_RELATION_QUERY = (
+    "{} has no query for an open relation: "
+    "its score is no dot product with one vector of the relation"
+)
 
 
 @dataclass(frozen=True)
 class ModelSizes:
-    """What a model must know of a knowledge base: how many of what."""
+    """What a model knows of a knowledge base: how many of what."""
 
     n_entities: int
     n_relations: int
@@ -39,8 +43,8 @@ class RoleTable(NamedTuple):
 class ScoringModel(nn.Module):
     """Scores the candidates of questions; scores are raw, before any softmax.
 
-    Batch norm acts on given entities and queries, not on candidates, so a score depends on which position is open:
-    there is no score of a whole fact here.
+    Batch norm acts on given entities and queries, not on candidates, so a score depends on which
+    position is open: a model has no score of a whole fact.
     """
 
     binary_only: ClassVar[bool] = False  # whether it serves facts of two entities alone
@@ -56,77 +60,77 @@ class ScoringModel(nn.Module):
     def score_candidates(
         self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None
     ) -> Tensor:
-        """Score entities in the place ``position``.
+        """Score the entities that may fill ``position``.
 
-        ``relation`` is ``(b,)`` and ``entities`` ``(b, n)``; the column ``position`` is never read. ``candidates`` are
-        the ids to score: ``(m,)`` for all questions alike, ``(b, m)`` for each its own, all entities where it is not
-        given. Returns ``(b, m)``.
+        ``relation`` is ``(b,)`` and ``entities`` ``(b, n)``; the column ``position`` is never read.
+        ``candidates`` are the ids to score: ``(m,)`` shared by all questions, ``(b, m)`` for each
+        question its own; by default all entities. Returns ``(b, m)``.
         """
         raise NotImplementedError
 
     def score_positions(
         self, relation: Tensor, entities: Tensor, own: Tensor, shared: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """Score some candidates at every position of facts: override where positions share work.
+        """Score candidates at every position of facts: override where positions share work.
 
-        ``own`` ``(b, n, k)`` are the candidates of each fact and position, ``shared`` ``(n, m)`` those that all facts
-        have at a position. Returns the scores of both, ``(b, n, k)`` and ``(b, n, m)``.
+        ``own`` ``(b, n, k)`` are the candidates of each fact and position, ``shared`` ``(n, m)``
+        those that all facts have at a position. Returns the scores of both, ``(b, n, k)`` and
+        ``(b, n, m)``.
         """
-        positions = range(entities.shape[1])
-        scores = [
-            self.score_candidates(relation, entities, position, own[:, position])
-            for position in positions
-        ]
+        own_scores = []
+        for position in range(entities.shape[1]):
+            candidates = own[:, position]
+            own_scores.append(self.score_candidates(relation, entities, position, candidates))
         if shared is None:
-            return torch.stack(scores, dim=1), None
-        alike = [
-            self.score_candidates(relation, entities, position, shared[position])
-            for position in positions
-        ]
-        return torch.stack(scores, dim=1), torch.stack(alike, dim=1)
+            return torch.stack(own_scores, dim=1), None
+
+        shared_scores = []
+        for position, candidates in enumerate(shared):
+            shared_scores.append(self.score_candidates(relation, entities, position, candidates))
+        return torch.stack(own_scores, dim=1), torch.stack(shared_scores, dim=1)
 
     def score_relations(self, entities: Tensor) -> Tensor:
-        """Score every relation for entities ``(b, n)`` whose relation is open. Returns ``(b, n_relations)``."""
+        """Score every relation for entities ``(b, n)``. Returns ``(b, n_relations)``."""
         raise NotImplementedError
 
     def pass_through(self, relation: Tensor, entities: Tensor) -> None:
-        """Ask for the entity at every position of facts, so that norms see what they see in training."""
+        """Ask for the entity at every position of facts, so that norms see what training shows."""
         self.score_positions(relation, entities, entities.unsqueeze(2))
 
     def factors(self, relation: Tensor, entities: Tensor) -> list[Tensor]:
-        """The embeddings of the relation and of each entity, ``(b, d)``, for a regulariser."""
+        """Return the embeddings ``(b, d)`` of relation and entities, for a regulariser."""
         raise NotImplementedError
+
+    def given_factors(self, relation: Tensor, entities: Tensor, position: int) -> list[Tensor]:
+        """Return the :meth:`factors` of all that a question gives."""
+        factors = self.factors(relation, entities)
+        del factors[position + 1]
+        return factors
 
     def auxiliary_loss(
         self, relation: Tensor, entities: Tensor, negatives: Tensor
     ) -> Tensor | None:
-        """What facts teach a model beside its scores, weighted already; ``negatives`` are other entities ``(b, k)``."""
+        """Return a weighted loss next to that of scores; ``negatives`` are entities ``(b, k)``."""
         return None
 
-    def given_factors(self, relation: Tensor, entities: Tensor, position: int) -> list[Tensor]:
-        """:meth:`factors` of all that a question gives."""
-        found = self.factors(relation, entities)
-        del found[position + 1]
-        return found
-
     def entity_tables(self) -> dict[str, nn.Embedding]:
-        """The tables with a row for each entity, by module name; by default those of ``self.entity``."""
+        """Return the tables with a row for each entity, by module name."""
         return self._embeddings("entity")
 
     def relation_tables(self) -> dict[str, nn.Embedding]:
-        """The tables with a row for each relation, by module name; by default those of ``self.relation``."""
+        """Return the tables with a row for each relation, by module name."""
         return self._embeddings("relation")
 
     def role_tables(self) -> dict[str, RoleTable]:
-        """The tables with a row for each role, by module name; by default there are none."""
+        """Return the tables with a row for each role, by module name: none by default."""
         return {}
 
     def _embeddings(self, attribute: str) -> dict[str, nn.Embedding]:
-        return {
-            name: part
-            for name, part in self.named_modules()
-            if isinstance(part, nn.Embedding) and name.split(".")[0] == attribute
-        }
+        tables = {}
+        for name, part in self.named_modules():
+            if isinstance(part, nn.Embedding) and name.split(".")[0] == attribute:
+                tables[name] = part
+        return tables
 
     @property
     def is_dot_product(self) -> bool:
@@ -145,27 +149,30 @@ class ScoringModel(nn.Module):
 
     @contextmanager
     def scoring(self) -> Iterator[torch.device]:
-        """Evaluate without gradients; yield the device. Each part gets its own mode back."""
-        modes = [(part, part.training) for part in self.modules()]
-        self.eval()
-        try:
-            with torch.no_grad():
-                tensor = next(chain(self.parameters(), self.buffers()), None)
-                yield torch.device("cpu") if tensor is None else tensor.device
-        finally:
-            for part, mode in modes:
-                part.training = mode
+        """Evaluate without gradients, and yield the device."""
+        with evaluation_mode(self):
+            tensor = next(chain(self.parameters(), self.buffers()), None)
+            yield torch.device("cpu") if tensor is None else tensor.device
+
+    def check_arity(self, entities: Tensor) -> int:
+        """Return the arity of a batch, if the model was made for it."""
+        arity = entities.shape[1]
+        if arity not in self.arities:
+            expected = ", ".join(map(str, self.arities))
+            raise ValueError(f"the model was made for facts of arity {expected}, found {arity}")
+        return arity
 
 
 class DotProductModel(ScoringModel):
-    r"""Models whose score is a dot product, :math:`f = \langle q(r, e_\text{others}), e_\text{position} \rangle`.
+    r"""Models whose score is a dot product of a query and a candidate.
 
-    A new one needs only :meth:`query` (or :meth:`queries`), and :meth:`candidates` if entities are stored per position.
+    .. math:: f = \langle q(r, e_\text{others}), e_\text{position} \rangle
+
+    A new one needs only :meth:`query` (or :meth:`queries`), and :meth:`candidates`.
     """
 
-    relation_is_dot_product: ClassVar[bool] = (
-        True  # False: no relation query; an open relation is tried one by one
-    )
+    # False: there is no relation query, and an open relation is tried one by one.
+    relation_is_dot_product: bool = True
 
     @property
     def is_dot_product(self) -> bool:
@@ -173,106 +180,122 @@ class DotProductModel(ScoringModel):
         return type(self).score_candidates is DotProductModel.score_candidates
 
     def query(self, relation: Tensor, entities: Tensor, position: int) -> Tensor:
-        """The vector ``(b, d)`` that the missing entity should resemble; column ``position`` is never read."""
+        """Return the vector ``(b, d)`` that the missing entity should resemble.
+
+        The column ``position`` of ``entities`` is never read.
+        """
         return self.queries(relation, entities)[:, position]
 
     def queries(self, relation: Tensor, entities: Tensor) -> Tensor:
-        """The queries of all positions, ``(b, n, d)``; override where positions share work."""
-        return torch.stack(
-            [self.query(relation, entities, p) for p in range(entities.shape[1])], dim=1
-        )
+        """Return the queries of all positions, ``(b, n, d)``; override where they share work."""
+        positions = range(entities.shape[1])
+        return torch.stack([self.query(relation, entities, p) for p in positions], dim=1)
 
     def all_queries(self, relation: Tensor, entities: Tensor) -> tuple[Tensor, Tensor]:
-        """:meth:`queries` and :meth:`relation_query`; override where they share work."""
+        """Return :meth:`queries` and :meth:`relation_query`; override where they share work."""
         return self.queries(relation, entities), self.relation_query(entities)
 
     def pass_through(self, relation: Tensor, entities: Tensor) -> None:
         self.queries(relation, entities)
 
     def candidates(self, position: int) -> Tensor:
-        """The vectors ``(n_entities, d)`` that may fill ``position``."""
+        """Return the vectors ``(n_entities, d)`` that may fill ``position``."""
         raise NotImplementedError
 
     def relation_query(self, entities: Tensor) -> Tensor:
-        """The vector ``(b, d_r)`` that the missing relation should resemble."""
+        """Return the vector ``(b, d_r)`` that the missing relation should resemble."""
         raise NotImplementedError(NO_RELATION_QUERY.format(type(self).__name__))
 
     def relation_candidates(self) -> Tensor:
-        """The vectors ``(n_relations, d_r)`` of all relations."""
+        """Return the vectors ``(n_relations, d_r)`` of all relations."""
         raise NotImplementedError(NO_RELATION_QUERY.format(type(self).__name__))
 
     def score_candidates(
         self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None
     ) -> Tensor:
-        query, table = self.query(relation, entities, position), self.candidates(position)
-        if candidates is None or candidates.dim() == 1:
-            return query @ (table if candidates is None else _rows(table, candidates)).T
-        return torch.einsum("bd,bmd->bm", query, _rows(table, candidates))
+        query = self.query(relation, entities, position)
+        table = self.candidates(position)
+        if candidates is None:
+            return query @ table.T
+        vectors = _rows(table, candidates)
+        if candidates.dim() == 1:
+            return query @ vectors.T
+        return torch.einsum("bd,bmd->bm", query, vectors)
 
     def score_positions(
         self, relation: Tensor, entities: Tensor, own: Tensor, shared: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
         queries = self.queries(relation, entities)  # (b, n, d)
-        vectors, alike = self._candidate_vectors(own, shared)  # (b, n, k, d), (n, m, d)
-        scores = (vectors @ queries.unsqueeze(3)).squeeze(3)  # (b, n, k)
-        if alike is None:
-            return scores, None
-        return scores, torch.bmm(queries.transpose(0, 1), alike.transpose(1, 2)).transpose(
-            0, 1
-        )  # (b, n, m)
-
-    def score_relations(self, entities: Tensor) -> Tensor:
-        if self.relation_is_dot_product:
-            return self.relation_query(entities) @ self.relation_candidates().T
-        at_once = max(1, TRIED_AT_ONCE // max(1, len(entities)))
-        everyone = torch.arange(self.n_relations, device=entities.device)
-        parts = [everyone[start : start + at_once] for start in range(0, self.n_relations, at_once)]
-        return torch.cat([self._try_relations(entities, relations) for relations in parts], dim=1)
-
-    def _try_relations(self, entities: Tensor, relations: Tensor) -> Tensor:
-        """The scores ``(b, m)`` of facts with these relations, each asked with its first position open."""
-        b, m = len(entities), len(relations)
-        query = self.query(relations.repeat(b), entities.repeat_interleave(m, dim=0), 0).view(
-            b, m, -1
-        )
-        return (query @ _rows(self.candidates(0), entities[:, 0]).unsqueeze(2)).squeeze(2)
+        own_vectors, shared_vectors = self._candidate_vectors(own, shared)
+        own_scores = (own_vectors @ queries.unsqueeze(3)).squeeze(3)  # (b, n, k)
+        if shared_vectors is None:
+            return own_scores, None
+        shared_scores = torch.bmm(queries.transpose(0, 1), shared_vectors.transpose(1, 2))
+        return own_scores, shared_scores.transpose(0, 1)  # (b, n, m)
 
     def _candidate_vectors(
         self, own: Tensor, shared: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
-        """The vectors of candidates ``(b, n, k)`` and ``(n, m)``; from one table at once, so it gets one gradient."""
+        """Return the vectors ``(b, n, k, d)`` and ``(n, m, d)`` of candidates."""
         tables = [self.candidates(position) for position in range(own.shape[1])]
         if any(table is not tables[0] for table in tables):
-            vectors = [_rows(table, ids) for table, ids in zip(tables, own.unbind(1), strict=True)]
+            columns = zip(tables, own.unbind(1), strict=True)
+            own_vectors = torch.stack([_rows(table, ids) for table, ids in columns], dim=1)
             if shared is None:
-                return torch.stack(vectors, dim=1), None
-            alike = [_rows(table, ids) for table, ids in zip(tables, shared, strict=True)]
-            return torch.stack(vectors, dim=1), torch.stack(alike)
+                return own_vectors, None
+            rows = zip(tables, shared, strict=True)
+            return own_vectors, torch.stack([_rows(table, ids) for table, ids in rows])
+
+        # One table is read once, so it gets one gradient.
         if shared is None:
             return _rows(tables[0], own), None
-        looked_up = _rows(tables[0], torch.cat([own.flatten(), shared.flatten()]))
-        first, second = torch.split(looked_up, [own.numel(), shared.numel()])
-        return first.view(*own.shape, -1), second.view(*shared.shape, -1)
+        vectors = _rows(tables[0], torch.cat([own.flatten(), shared.flatten()]))
+        own_vectors, shared_vectors = torch.split(vectors, [own.numel(), shared.numel()])
+        return own_vectors.view(*own.shape, -1), shared_vectors.view(*shared.shape, -1)
+
+    def score_relations(self, entities: Tensor) -> Tensor:
+        if self.relation_is_dot_product:
+            return self.relation_query(entities) @ self.relation_candidates().T
+
+        # Score facts with each relation, their first position open.
+        b = len(entities)
+        relations = torch.arange(self.n_relations, device=entities.device)
+        scores = []
+        for part in torch.split(relations, max(1, RELATION_BATCH // max(1, b))):
+            given = entities.repeat_interleave(len(part), dim=0)
+            queries = self.query(part.repeat(b), given, 0).view(b, len(part), -1)
+            first = _rows(self.candidates(0), entities[:, 0])  # (b, d)
+            scores.append((queries @ first.unsqueeze(2)).squeeze(2))
+        return torch.cat(scores, dim=1)
 
 
 def _rows(table: Tensor, ids: Tensor) -> Tensor:
-    """Rows of a table; a learnt one gets a sparse gradient, so that a step need not touch all of it."""
+    """Look rows up; a learnt table gets a sparse gradient, so a step need not touch all of it."""
     return nn.functional.embedding(ids, table, sparse=table.is_leaf)
 
 
+@contextmanager
+def evaluation_mode(model: nn.Module) -> Iterator[None]:
+    """Evaluate a model without gradients; each of its parts gets its own mode back."""
+    modes = [(part, part.training) for part in model.modules()]
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for part, mode in modes:
+            part.training = mode
+
+
+def other_positions(entities: Tensor, position: int) -> list[int]:
+    """Return the positions of facts but one."""
+    return [other for other in range(entities.shape[1]) if other != position]
+
+
 def by_relation(relation: Tensor, score: Callable[[Tensor], Tensor]) -> Tensor:
-    """Scores ``(b, m)`` of questions, where those with one relation share work: ``score`` gets their rows."""
+    """Score questions ``(b, m)``; ``score`` gets the rows of one relation, which share work."""
     _, group, counts = torch.unique(relation, return_inverse=True, return_counts=True)
     order = group.argsort()
-    scores = torch.cat([score(rows) for rows in torch.split(order, counts.tolist())])
+    parts = torch.split(order, counts.tolist())
+    scores = torch.cat([score(rows) for rows in parts])
     return scores[order.argsort()]
-
-
-def check_arity(arities: Sequence[int], entities: Tensor) -> int:
-    """The arity of a batch, if the model was made for it."""
-    arity = entities.shape[1]
-    if arity not in arities:
-        raise ValueError(
-            f"the model was made for facts of arity {', '.join(map(str, arities))}, found {arity}"
-        )
-    return arity

@@ -5,8 +5,8 @@ r"""ComplEx: DistMult over complex numbers, the second entity conjugated; for fa
     = \operatorname{Re} \langle r h, t \rangle = \operatorname{Re} \langle \overline{r} t, h \rangle
     = \operatorname{Re} \langle \overline{h} t, r \rangle
 
-Tables hold the real parts of a vector, then its imaginary parts; the real part of a complex dot product is the plain
-dot product of such rows.
+Tables hold the real parts of a vector, then its imaginary parts; the real part of a complex dot
+product is the plain dot product of such rows.
 """
 
 from __future__ import annotations
@@ -14,69 +14,64 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+from pydantic import PositiveInt
 from torch import Tensor
 
+from getd.algebra.leave_one_out import Vectors
+from getd.choices import NormKind
 from getd.models.base import ModelSizes
 from getd.models.multilinear import MultilinearModel
-from getd.models.norms import NormKind
 from getd.models.settings import TensorModelSettings
 
 TINY = 1e-30  # so that the square root of 0 has a gradient
 
 
 class ComplExSettings(TensorModelSettings):
-    """Settings of ``[model]`` with ``name = "complex"``; ``entity_dim`` complex numbers are twice as many real ones."""
+    """Settings of ``[model]`` with ``name = "complex"``."""
 
+    entity_dim: PositiveInt = 25  # complex numbers, which are twice as many real ones
     norm: NormKind = "none"  # as published
 
 
 class ComplEx(MultilinearModel):
-    """The real part of a sum of products of complex embeddings; facts of two entities, relations with a direction."""
+    """The real part of a sum of products of complex embeddings; facts of two entities."""
 
     binary_only = True
     parameters_formula = "2|E|d + 2|R|d"
 
     def __init__(
-        self,
-        sizes: ModelSizes,
-        settings: ComplExSettings,
-        generator: torch.Generator | None = None,
+        self, sizes: ModelSizes, settings: ComplExSettings, generator: torch.Generator | None = None
     ) -> None:
-        width = 2 * settings.entity_dim
-        super().__init__(
-            sizes,
-            settings.model_copy(update={"entity_dim": width}),
-            generator,
-        )
+        super().__init__(sizes, settings, generator, entity_dim=2 * settings.entity_dim)
 
     def environments(
-        self,
-        arity: int,
-        relation: Tensor | None,
-        vectors: Sequence[Tensor | None],
-        modes: Sequence[int],
+        self, relation: Tensor | None, vectors: Vectors, modes: Sequence[int]
     ) -> list[Tensor]:
-        found = []
+        environments = []
         for mode in modes:
-            first, second = (v for j, v in enumerate(vectors) if j != mode)
+            first, second = (vector for j, vector in enumerate(vectors) if j != mode)
             assert first is not None
             assert second is not None
-            found.append(complex_product(first, second, conjugate=mode != 2))
-        return found
+            environments.append(complex_product(first, second, conjugate=mode != 2))
+        return environments
 
     def factors(self, relation: Tensor, entities: Tensor) -> list[Tensor]:
-        """The absolute values, ``(b, d)``."""
-        parts = [vector.chunk(2, dim=1) for vector in super().factors(relation, entities)]
-        return [(real.square() + imaginary.square() + TINY).sqrt() for real, imaginary in parts]
+        """Return the absolute values, ``(b, d)``."""
+        absolute = []
+        for vector in super().factors(relation, entities):
+            real, imaginary = vector.chunk(2, dim=1)
+            absolute.append((real.square() + imaginary.square() + TINY).sqrt())
+        return absolute
 
 
 def complex_product(first: Tensor, second: Tensor, conjugate: bool) -> Tensor:
-    """The product of complex numbers, element by element; with ``conjugate`` of the conjugate of the first.
+    """Multiply complex numbers, element by element; with ``conjugate`` the first is conjugated.
 
     >>> complex_product(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 4.0]]), conjugate=False)
     tensor([[-5., 10.]])
     """
-    (a, b), (c, d) = first.chunk(2, dim=1), second.chunk(2, dim=1)
+    a, b = first.chunk(2, dim=1)
+    c, d = second.chunk(2, dim=1)
     if conjugate:
         return torch.cat([a * c + b * d, a * d - b * c], dim=1)
     return torch.cat([a * c - b * d, a * d + b * c], dim=1)

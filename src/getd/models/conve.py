@@ -1,14 +1,16 @@
-r"""ConvE: a small convolutional network makes the query from an entity and a relation; for facts of two entities.
+r"""ConvE: a small convolutional network makes the query; for facts of two entities.
 
 .. math::
-    \phi(r, ?, e) = \bigl\langle \operatorname{relu}\bigl( \operatorname{vec}(\operatorname{relu}([\bar e ; \bar r] *
-    \omega)) \, W \bigr), \; ? \bigr\rangle + b_?
+    \phi(r, ?, e) = \bigl\langle \operatorname{relu}\bigl( \operatorname{vec}(\operatorname{relu}(
+    [\bar e ; \bar r] * \omega)) \, W \bigr), \; ? \bigr\rangle + b_?
 
-:math:`\bar e` and :math:`\bar r` are the vectors written row by row as images, one above the other, and ω are filters.
-Batch norm stands on the image, on the feature maps and on the query, dropout after the first two and before the third.
-The bias of a candidate is the last number of its row, and each query ends with a one, so the score is a dot product.
+:math:`\bar e` and :math:`\bar r` are the vectors written row by row as images, one above the other,
+and ω are filters. Batch norm acts on the image, on the feature maps and on the query, dropout after
+the first two and before the third. The bias of a candidate is the last number of its row, and each
+query ends with a one, so the score is a dot product.
 
-A fact is asked for its first entity alone; :class:`~getd.models.reciprocal.Reciprocal` turns every question into that.
+A query asks for the first entity alone; :class:`~getd.models.reciprocal.Reciprocal` turns every
+question into that.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from getd.errors import ShapeError
-from getd.models.base import DotProductModel, ModelSizes, check_arity
+from getd.models.base import DotProductModel, ModelSizes
 from getd.models.layers import NormDropout, embedding
 from getd.models.norms import BatchNorm
 from getd.models.settings import Dropout, ModelSettings
@@ -32,9 +34,8 @@ class ConvESettings(ModelSettings):
     """Settings of ``[model]`` with ``name = "conve"``."""
 
     entity_dim: PositiveInt = 200
-    embedding_height: PositiveInt | None = (
-        None  # of the image of one vector; None: as square as can be, and wide
-    )
+    # Of the image of one vector; None: as square as can be, and wide.
+    embedding_height: PositiveInt | None = None
     embedding_width: PositiveInt | None = None
     channels: PositiveInt = 32
     kernel: PositiveInt = 3
@@ -43,6 +44,10 @@ class ConvESettings(ModelSettings):
     feature_dropout: Dropout = 0.2  # on whole feature maps
     query_dropout: Dropout = 0.3
     reciprocal: Literal[True] = True  # a query can be made for the first position alone
+
+    @property
+    def uses_reciprocal(self) -> bool:
+        return self.reciprocal
 
 
 class ConvE(DotProductModel):
@@ -53,34 +58,32 @@ class ConvE(DotProductModel):
     parameters_formula = "|E|(d + 1) + 2|R|d + c k^2 + c (2h - k + 1)(w - k + 1) d + d"
 
     def __init__(
-        self,
-        sizes: ModelSizes,
-        settings: ConvESettings,
-        generator: torch.Generator | None = None,
+        self, sizes: ModelSizes, settings: ConvESettings, generator: torch.Generator | None = None
     ) -> None:
         super().__init__(sizes)
-        d, c, k = settings.entity_dim, settings.channels, settings.kernel
-        height, width = image_shape(settings)
-        self.image, self.maps, self.kernel = (
-            (2 * height, width),
-            (2 * height - k + 1, width - k + 1),
-            k,
-        )
-        features = self.maps[0] * self.maps[1] * c
-        self.entity = embedding(
-            sizes.n_entities, d + 1, settings.initial_scale, generator, sparse=True
-        )
+        d = settings.entity_dim
+        scale = settings.initial_scale
+        self.entity = embedding(sizes.n_entities, d + 1, scale, generator, sparse=True)
         with torch.no_grad():
             self.entity.weight[:, -1] = 0  # the bias
-        self.relation = embedding(sizes.n_relations, d, settings.initial_scale, generator)
+        self.relation = embedding(sizes.n_relations, d, scale, generator)
+
+        # The image of a question, and its feature maps; batch norm would take their offset off.
+        c = settings.channels
+        k = settings.kernel
+        height, width = image_shape(settings)
+        self.kernel = k
+        self.image = (2 * height, width)
+        self.maps = (2 * height - k + 1, width - k + 1)
         self.filters = nn.Parameter(torch.randn(k * k, c, generator=generator) / k)
-        self.offset = (
-            None if settings.batch_norm else nn.Parameter(torch.zeros(c))
-        )  # batch norm would take it off
-        self.projection = nn.Parameter(
-            torch.randn(features, d, generator=generator) / features**0.5
-        )
+        self.offset = None if settings.batch_norm else nn.Parameter(torch.zeros(c))
+
+        # From all feature maps to the query.
+        features = self.maps[0] * self.maps[1] * c
+        projection = torch.randn(features, d, generator=generator)
+        self.projection = nn.Parameter(projection / features**0.5)
         self.shift = nn.Parameter(torch.zeros(d))
+
         self.input_norm = BatchNorm(1) if settings.batch_norm else None
         self.input_dropout = NormDropout(2 * d, "none", settings.input_dropout)
         self.map_norm = BatchNorm(c) if settings.batch_norm else None
@@ -89,18 +92,20 @@ class ConvE(DotProductModel):
         self.query_norm = NormDropout(d, "batch" if settings.batch_norm else "none", 0)
 
     def query(self, relation: Tensor, entities: Tensor, position: int) -> Tensor:
-        check_arity(self.arities, entities)
+        self.check_arity(entities)
         if position != 0:
             raise ValueError(
                 f"ConvE makes a query for position 0 alone, found {position}: wrap it in Reciprocal"
             )
-        rows = torch.cat(
-            [self.entity(entities[:, 1])[:, :-1], self.relation(relation)], dim=1
-        )  # (b, 2 d)
+        e = self.entity(entities[:, 1])[:, :-1]
+        rows = torch.cat([e, self.relation(relation)], dim=1)  # (b, 2 d)
         if self.input_norm is not None:
             rows = self.input_norm(rows.unsqueeze(1)).squeeze(1)
-        patches = self._patches(self.input_dropout(rows).view(-1, *self.image))  # (k² + 1, b h w)
-        maps: Tensor = FeatureMaps.apply(patches, self._filters(patches), self._kept(rows))  # type: ignore[no-untyped-call]
+        images = self.input_dropout(rows).view(-1, *self.image)
+
+        patches = self._patches(images)  # (k² + 1, b h w)
+        filters = self._filters(patches)
+        maps: Tensor = FeatureMaps.apply(patches, filters, self._kept(rows))  # type: ignore[no-untyped-call]
         q = torch.addmm(self.shift, maps.view(len(rows), -1), self.projection)  # (b, d)
         q = torch.relu(self.query_norm(self.query_dropout(q)))
         return nn.functional.pad(q, (0, 1), value=1.0)  # (b, d + 1)
@@ -112,52 +117,61 @@ class ConvE(DotProductModel):
         return [self.relation(relation), *self.entity(entities)[:, :, :-1].unbind(1)]
 
     def _patches(self, images: Tensor) -> Tensor:
-        """What lies under the filters, a column for each of their places in each image; ones below."""
-        (height, width), k = self.maps, self.kernel
-        shifted = [images[:, i : i + height, j : j + width] for i in range(k) for j in range(k)]
-        return torch.stack([*shifted, torch.ones_like(shifted[0])]).view(k * k + 1, -1)
+        """Return what lies under the filters, a column per window of each image; ones below."""
+        height, width = self.maps
+        k = self.kernel
+        rows = [images[:, i : i + height, j : j + width] for i in range(k) for j in range(k)]
+        rows.append(torch.ones_like(rows[0]))
+        return torch.stack(rows).view(k * k + 1, -1)
 
     def _filters(self, patches: Tensor) -> Tensor:
-        """The filters ``(k², c)`` and below them their offsets, the batch norm of the feature maps folded in.
+        """Return the filters ``(k², c)`` and below them their offsets, with batch norm folded in.
 
-        A map is linear in the patches, so its mean and variance follow from theirs: no map is read to normalise it.
+        A map is linear in the patches, so its mean and variance follow from theirs: no map is read
+        to normalise it.
         """
         norm = self.map_norm
         if norm is None:
             assert self.offset is not None
             return torch.cat([self.filters, self.offset.unsqueeze(0)])
-        mean, variance = norm.running_mean, norm.running_var
+        mean = norm.running_mean
+        variance = norm.running_var
         assert mean is not None
         assert variance is not None
+
         if norm.training:
+            running_mean = mean
+            running_variance = variance
             count = patches.shape[1]
             moments = patches @ patches.T / count
             means = moments[-1, :-1]
             covariance = moments[:-1, :-1] - torch.outer(means, means)
-            seen_mean, seen_variance = mean, variance
-            mean, variance = (
-                means @ self.filters,
-                ((covariance @ self.filters) * self.filters).sum(dim=0),
-            )
+            mean = means @ self.filters
+            variance = ((covariance @ self.filters) * self.filters).sum(dim=0)
             rate = norm.rate()
             with torch.no_grad():
-                seen_mean.lerp_(mean, rate)
-                seen_variance.lerp_(variance * (count / max(count - 1, 1)), rate)
+                running_mean.lerp_(mean, rate)
+                running_variance.lerp_(variance * (count / max(count - 1, 1)), rate)
+
         scale = norm.weight * torch.rsqrt(variance + norm.eps)
-        return torch.cat([self.filters * scale, (norm.bias - mean * scale).unsqueeze(0)])
+        offset = norm.bias - mean * scale
+        return torch.cat([self.filters * scale, offset.unsqueeze(0)])
 
     def _kept(self, rows: Tensor) -> Tensor | None:
-        """By what each feature map is multiplied, ``(b, 1, c)``: 0 if it is dropped."""
-        if not (self.training and self.feature_dropout):
+        """Return the factor of each feature map, ``(b, 1, c)``: 0 where it is dropped."""
+        share = self.feature_dropout
+        if not (self.training and share):
             return None
-        chance = torch.rand(
-            len(rows), 1, self.filters.shape[1], dtype=rows.dtype, device=rows.device
-        )
-        return (chance >= self.feature_dropout) / (1 - self.feature_dropout)
+        channels = self.filters.shape[1]
+        chance = torch.rand(len(rows), 1, channels, dtype=rows.dtype, device=rows.device)
+        return (chance >= share) / (1 - share)
 
 
 class FeatureMaps(torch.autograd.Function):
-    """``relu(patchesᵀ filters)``, some maps dropped, ``(b h w, c)``: in place, as this is the largest tensor by far."""
+    """``relu(patchesᵀ filters)`` without the maps that are dropped, ``(b h w, c)``.
+
+    Computed in place, as this is the largest tensor by far.
+    """
 
     @staticmethod
     def forward(ctx: Any, patches: Tensor, filters: Tensor, kept: Tensor | None) -> Tensor:
@@ -178,25 +192,25 @@ class FeatureMaps(torch.autograd.Function):
 
 
 def image_shape(settings: ConvESettings) -> tuple[int, int]:
-    """Height and width of the image of one vector: what is given, the other from the dimension.
+    """Return the height and width of the image of one vector; by default as square as can be.
 
     >>> image_shape(ConvESettings()), image_shape(ConvESettings(entity_dim=12, embedding_width=3))
     ((10, 20), (4, 3))
     """
-    d, height, width, k = (
-        settings.entity_dim,
-        settings.embedding_height,
-        settings.embedding_width,
-        settings.kernel,
-    )
+    d = settings.entity_dim
+    height = settings.embedding_height
+    width = settings.embedding_width
     if height is None:
         height = d // width if width else next(h for h in range(isqrt(d), 0, -1) if d % h == 0)
     width = width or d // height
     if height * width != d:
         raise ShapeError(f"an image of {height} × {width} does not hold entity_dim = {d} numbers")
+
+    k = settings.kernel
     if 2 * height < k or width < k:
         raise ShapeError(
-            f"two images of {height} × {width}, one above the other, are smaller than the kernel of {k} × {k}; "
+            f"two images of {height} × {width}, one above the other, "
+            f"are smaller than the kernel of {k} × {k}; "
             "choose another entity_dim, embedding_height or kernel"
         )
     return height, width

@@ -1,6 +1,7 @@
 r"""Several trained models as one: the mean of their scores.
 
-A softmax turns the mean of scores into the geometric mean of the members' probabilities, made to sum to 1.
+A softmax turns the mean of scores into the geometric mean of the members' probabilities, made to
+sum to 1.
 """
 
 from __future__ import annotations
@@ -20,20 +21,18 @@ class Ensemble(ScoringModel):
         super().__init__(members[0].sizes)
         self.members = nn.ModuleList(members)
 
-    def score_candidates(
-        self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None
-    ) -> Tensor:
-        return self._mean(
-            [member.score_candidates(relation, entities, position, candidates) for member in self]
-        )
-
-    def score_relations(self, entities: Tensor) -> Tensor:
-        return self._mean([member.score_relations(entities) for member in self])
-
     def __iter__(self) -> Iterator[ScoringModel]:
         for member in self.members:
             assert isinstance(member, ScoringModel)
             yield member
 
-    def _mean(self, scores: Sequence[Tensor]) -> Tensor:
-        return torch.stack(list(scores)).mean(dim=0)
+    def score_candidates(
+        self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None
+    ) -> Tensor:
+        scores = []
+        for member in self:
+            scores.append(member.score_candidates(relation, entities, position, candidates))
+        return torch.stack(scores).mean(dim=0)
+
+    def score_relations(self, entities: Tensor) -> Tensor:
+        return torch.stack([member.score_relations(entities) for member in self]).mean(dim=0)

@@ -1,11 +1,11 @@
-r"""GETD: Tucker scoring whose core is a tensor ring.
+r"""GETD: multilinear scoring whose core is a tensor ring.
 
 .. math::
     \phi(r, e_1, \dots, e_n) = \mathcal{W} \times_1 r \times_2 e_1 \cdots \times_{n+1} e_n, \qquad
     \mathcal{W} \simeq \operatorname{TR}(Z_1, \dots, Z_k)
 
-Liu, Yao and Li: Generalizing Tensor Decomposition for N-ary Relational Knowledge Bases, WWW 2020. The core is never
-built.
+Liu, Yao and Li: Generalizing Tensor Decomposition for N-ary Relational Knowledge Bases, WWW 2020.
+The core is never built.
 """
 
 from __future__ import annotations
@@ -16,19 +16,20 @@ import torch
 from pydantic import PositiveInt
 from torch import Tensor, nn
 
+from getd.algebra.leave_one_out import Vectors
 from getd.algebra.reshape import check_reshape, reshaped_environments
-from getd.algebra.ring import expand_ranks
+from getd.algebra.ring import ring_shapes
 from getd.errors import ShapeError
 from getd.models.base import ModelSizes
-from getd.models.multilinear import MultilinearModel, MultilinearSettings
+from getd.models.layers import drop_out
+from getd.models.multilinear import CoreSettings, MultilinearModel
 
 
-class GETDSettings(MultilinearSettings):
+class GETDSettings(CoreSettings):
     """Settings of ``[model]`` with ``name = "getd"``."""
 
-    ring_shape: tuple[PositiveInt, ...] | None = (
-        None  # sizes of the ring's cores; None: one core per mode
-    )
+    entity_dim: PositiveInt = 25
+    ring_shape: tuple[PositiveInt, ...] | None = None  # sizes of the cores; None: one per mode
     ring_ranks: PositiveInt | tuple[PositiveInt, ...] = 40  # of all bonds, or of each
 
 
@@ -38,38 +39,29 @@ class GETD(MultilinearModel):
     parameters_formula = "|E|d + |R|d_r + the cores' R_i n_i R_i+1"
 
     def __init__(
-        self,
-        sizes: ModelSizes,
-        settings: GETDSettings,
-        generator: torch.Generator | None = None,
+        self, sizes: ModelSizes, settings: GETDSettings, generator: torch.Generator | None = None
     ) -> None:
-        super().__init__(sizes, settings, generator)
-        self.rings = nn.ModuleDict(
-            {str(n): self._ring(n, settings, generator) for n in self.arities}
-        )
-
-    def _ring(
-        self, arity: int, settings: GETDSettings, generator: torch.Generator | None
-    ) -> nn.ParameterList:
-        """Cores scaled so that the score of vectors with unit entries is about one, whatever ranks and arity."""
+        super().__init__(sizes, settings, generator, relation_dim=settings.relation_dim)
         if settings.ring_shape is not None and len(self.arities) > 1:
             raise ShapeError("ring_shape is for facts of one arity; leave it out for mixed arities")
-        shape = settings.ring_shape or self.dims[arity]
-        check_reshape(shape, self.dims[arity])
-        ranks = expand_ranks(settings.ring_ranks, len(shape))
-        sizes = zip(ranks, shape, (*ranks[1:], ranks[0]), strict=True)
-        return nn.ParameterList(
-            [torch.randn(a, n, b, generator=generator) / (n * a) ** 0.5 for a, n, b in sizes]
-        )
+        self.core_dropout = settings.core_dropout
+        self.rings = nn.ModuleDict()
+        for n in self.arities:
+            shape = settings.ring_shape or self.dims[n]
+            check_reshape(shape, self.dims[n])
+
+            # The score of vectors with unit entries is about one, whatever ranks and arity.
+            cores = []
+            for left, size, right in ring_shapes(shape, settings.ring_ranks):
+                core = torch.randn(left, size, right, generator=generator)
+                cores.append(core / (size * left) ** 0.5)
+            self.rings[str(n)] = nn.ParameterList(cores)
 
     def environments(
-        self,
-        arity: int,
-        relation: Tensor | None,
-        vectors: Sequence[Tensor | None],
-        modes: Sequence[int],
+        self, relation: Tensor | None, vectors: Vectors, modes: Sequence[int]
     ) -> list[Tensor]:
+        arity = len(vectors) - 1
         ring = self.rings[str(arity)]
         assert isinstance(ring, nn.ParameterList)
-        cores = [self._dropped(core) for core in ring]
+        cores = [drop_out(core, self.core_dropout, self.training) for core in ring]
         return reshaped_environments(cores, self.dims[arity], vectors, modes)

@@ -1,11 +1,12 @@
-r"""HypE: each position sees entities through convolution filters of its own; then the sum of products.
+r"""HypE: each position sees entities through its own convolution filters; then the sum of products.
 
 .. math::
     \phi(r, e_1, \dots, e_n) = \sum_i r_i \prod_{j=1}^n (P_j e_j)[i], \qquad
     P_j e = W^\top \operatorname{vec}(e * \omega_j)
 
-The filters :math:`\omega_j` of a position serve all relations and arities, the projection W all positions. Convolution
-and projection are linear, so a position is a matrix :math:`P_j`, made once for a batch.
+The filters :math:`\omega_j` of a position serve all relations and arities, the projection W all
+positions. Convolution and projection are linear, so a position is a matrix :math:`P_j`, made once
+for a batch.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from getd.algebra.cp import cp_environments
+from getd.algebra.leave_one_out import Vectors
 from getd.errors import ShapeError
 from getd.models.base import ModelSizes
 from getd.models.multilinear import MultilinearModel
@@ -26,54 +28,50 @@ from getd.models.settings import TensorModelSettings
 class HypESettings(TensorModelSettings):
     """Settings of ``[model]`` with ``name = "hype"``."""
 
+    entity_dim: PositiveInt = 25
     filters: PositiveInt = 6  # of each position
     filter_width: PositiveInt = 5
     stride: PositiveInt = 2
 
 
 class HypE(MultilinearModel):
-    """The sum of products of embeddings, each position seeing its entity through convolution filters of its own."""
+    """The sum of products of embeddings; each position has its own convolution filters."""
 
+    windows: Tensor  # (q, d, w): where each window of a filter reads
     parameters_formula = "|E|d + |R|d + n f w + f ((d - w) / s + 1) d"
 
     def __init__(
-        self,
-        sizes: ModelSizes,
-        settings: HypESettings,
-        generator: torch.Generator | None = None,
+        self, sizes: ModelSizes, settings: HypESettings, generator: torch.Generator | None = None
     ) -> None:
         super().__init__(sizes, settings, generator)
-        d, width, filters = settings.entity_dim, settings.filter_width, settings.filters
+        d = settings.entity_dim
+        width = settings.filter_width
         if width > d:
             raise ShapeError(f"filter_width = {width} is more than entity_dim = {d}")
-        windows = torch.eye(d).unfold(
-            0, width, settings.stride
-        )  # (q, d, w): where each window reads
+        windows = torch.eye(d).unfold(0, width, settings.stride)
         self.register_buffer("windows", windows.contiguous(), persistent=False)
-        places = len(windows)
-        self.filters = nn.Parameter(
-            torch.randn(max(sizes.arities), filters, width, generator=generator) / width**0.5
-        )
-        projection = (
-            torch.randn(filters, places, d, generator=generator) / (filters * places) ** 0.5
-        )
-        self.projection = nn.Parameter(projection)
+
+        n_filters = settings.filters
+        n_windows = len(windows)
+        filters = torch.randn(max(self.arities), n_filters, width, generator=generator)
+        projection = torch.randn(n_filters, n_windows, d, generator=generator)
+        self.filters = nn.Parameter(filters / width**0.5)
+        self.projection = nn.Parameter(projection / (n_filters * n_windows) ** 0.5)
 
     def environments(
-        self,
-        arity: int,
-        relation: Tensor | None,
-        vectors: Sequence[Tensor | None],
-        modes: Sequence[int],
+        self, relation: Tensor | None, vectors: Vectors, modes: Sequence[int]
     ) -> list[Tensor]:
-        matrices = self.position_matrices(arity)
-        given = [
-            None if v is None else v @ matrix.T
-            for v, matrix in zip(vectors[1:], matrices, strict=True)
-        ]
-        found = cp_environments([vectors[0], *given], modes)
-        return [q @ matrices[mode - 1] if mode else q for q, mode in zip(found, modes, strict=True)]
+        r, *entities = vectors
+        matrices = self.position_matrices(len(entities))
+        mapped = [r]
+        for e, matrix in zip(entities, matrices, strict=True):
+            mapped.append(None if e is None else e @ matrix.T)
+
+        environments = []
+        for q, mode in zip(cp_environments(mapped, modes), modes, strict=True):
+            environments.append(q @ matrices[mode - 1] if mode else q)
+        return environments
 
     def position_matrices(self, arity: int) -> Tensor:
-        """What a position does to an entity's vector, ``(n, d, d)``."""
+        """Return what each position does to an entity's vector, ``(n, d, d)``."""
         return torch.einsum("qdw,nfw,fqo->nod", self.windows, self.filters[:arity], self.projection)

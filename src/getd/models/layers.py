@@ -1,15 +1,35 @@
-"""What happens to a vector on its way through a model: batch norm, then dropout."""
+"""What happens to a vector on its way through a model: it is looked up, normalised, dropped out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import torch
 from torch import Tensor, nn
 
-from getd.models.norms import NormKind, make_norm
+from getd.choices import NormKind
+from getd.models.norms import make_norm
 from getd.models.settings import TensorModelSettings
+
+
+def embedding(
+    n: int, dim: int, scale: float, generator: torch.Generator | None, sparse: bool = False
+) -> nn.Embedding:
+    """Make a table of random vectors with a standard deviation of ``scale``.
+
+    ``sparse`` asks for sparse gradients, which pay where few of many rows are looked up.
+    """
+    weight = scale * torch.randn(n, dim, generator=generator)
+    return nn.Embedding(n, dim, sparse=sparse, _weight=weight)
+
+
+def drop_out(values: Tensor, share: float, training: bool) -> Tensor:
+    """Set that share of numbers to 0 in training, and scale the others up to keep their mean."""
+    if not training or not share:
+        return values
+    # A third of the time of nn.Dropout, which draws bit by bit.
+    kept = torch.rand_like(values) >= share
+    return values * (kept / (1 - share))
 
 
 class NormDropout(nn.Module):
@@ -20,67 +40,78 @@ class NormDropout(nn.Module):
         self.norm = make_norm(norm, dim)
         self.dropout = dropout
 
-    def forward(self, vectors: Tensor, positions: Sequence[int] = ()) -> Tensor:
-        """The positions that they stand for do not matter here."""
+    def forward(self, vectors: Tensor, positions: Sequence[int] | None = None) -> Tensor:
+        """Normalise vectors; all positions are treated the same way."""
         rows = vectors if vectors.dim() == 2 else vectors.reshape(-1, vectors.shape[-1])
         if self.norm is not None:
             rows = self.norm(rows)
-        if self.training and self.dropout:
-            rows = dropped(rows, self.dropout)
+        rows = drop_out(rows, self.dropout, self.training)
         return rows if vectors.dim() == 2 else rows.view(vectors.shape)
 
 
-def dropped(values: Tensor, share: float) -> Tensor:
-    """Numbers with that share of them set to 0, the others made larger for it."""
-    kept = (
-        torch.rand_like(values) >= share
-    )  # a third of the time of nn.Dropout, which draws bit by bit
-    return values * (kept / (1 - share))
-
-
 class PositionNormDropout(nn.Module):
-    """The same, each of ``n`` positions with a norm of its own; acts on ``(b, positions, d)``."""
+    """The same with a norm for each of ``n`` positions; acts on ``(b, positions, d)``."""
 
     def __init__(self, n: int, dim: int, norm: NormKind, dropout: float) -> None:
         super().__init__()
         self.each = nn.ModuleList(NormDropout(dim, norm, dropout) for _ in range(n))
 
-    def forward(self, vectors: Tensor, positions: Sequence[int]) -> Tensor:
-        columns = zip(positions, vectors.unbind(1), strict=True)
-        done = [self.each[position](column) for position, column in columns]
-        return torch.stack(done, dim=1) if done else vectors
+    def forward(self, vectors: Tensor, positions: Sequence[int] | None = None) -> Tensor:
+        norms = self.each if positions is None else [self.each[p] for p in positions]
+        normalised = [norm(column) for norm, column in zip(norms, vectors.unbind(1), strict=True)]
+        return torch.stack(normalised, dim=1) if normalised else vectors
 
 
 class Norms(nn.Module):
-    """What a model does to relations, given entities, queries and relation queries of facts of one arity.
+    """The norms of relations, given entities, queries and relation queries of facts of one arity.
 
-    Each arity has its own: its facts hold other entities, and its ring or core gives queries of another scale. With
-    ``norms_by_position`` each position has its own as well (but not with reciprocal relations, where the open position
-    is always the first).
+    With ``norms_by_position`` each position has its own (but not with reciprocal relations, where
+    the open position is always the first).
     """
 
-    def __init__(self, arity: int, relation_dim: int, settings: TensorModelSettings) -> None:
+    def __init__(
+        self,
+        arity: int,
+        entity_dim: int,
+        relation_dim: int,
+        settings: TensorModelSettings,
+        has_relation_query: bool,
+    ) -> None:
         super().__init__()
-        d_e, norm = settings.entity_dim, settings.norm
         by_position = settings.norms_by_position and not settings.reciprocal
-        of_entities = partial(PositionNormDropout, arity) if by_position else NormDropout
-        self.relation = NormDropout(relation_dim, norm, settings.relation_dropout)
-        self.entity = of_entities(d_e, norm, settings.entity_dropout)
-        self.query = of_entities(d_e, norm, settings.query_dropout)
-        self.relation_query = NormDropout(relation_dim, norm, settings.query_dropout)
+
+        def of_entities(dropout: float) -> nn.Module:
+            if by_position:
+                return PositionNormDropout(arity, entity_dim, settings.norm, dropout)
+            return NormDropout(entity_dim, settings.norm, dropout)
+
+        self.relation = NormDropout(relation_dim, settings.norm, settings.relation_dropout)
+        self.entity = of_entities(settings.entity_dropout)
+        self.query = of_entities(settings.query_dropout)
+        if has_relation_query:
+            self.relation_query = NormDropout(relation_dim, settings.norm, settings.query_dropout)
 
 
-def norms_by_arity(
-    arities: Sequence[int], relation_dim: int, settings: TensorModelSettings
-) -> nn.ModuleDict:
-    """:class:`Norms` for each arity, by its number as text."""
-    return nn.ModuleDict({str(arity): Norms(arity, relation_dim, settings) for arity in arities})
+class NormsByArity(nn.ModuleDict):
+    """:class:`Norms` for each arity, by its number as text.
 
+    Facts of each arity hold other entities, and their ring or core gives queries of another scale.
+    """
 
-def embedding(
-    n: int, dim: int, scale: float, generator: torch.Generator | None, sparse: bool = False
-) -> nn.Embedding:
-    """A table of random vectors with the given standard deviation; ``sparse`` where few of many rows are looked up."""
-    return nn.Embedding(
-        n, dim, sparse=sparse, _weight=scale * torch.randn(n, dim, generator=generator)
-    )
+    def __init__(
+        self,
+        arities: Sequence[int],
+        entity_dim: int,
+        relation_dim: int,
+        settings: TensorModelSettings,
+        has_relation_query: bool = True,
+    ) -> None:
+        super().__init__()
+        for n in arities:
+            self[str(n)] = Norms(n, entity_dim, relation_dim, settings, has_relation_query)
+
+    def of(self, arity: int) -> Norms:
+        """Return the norms of an arity."""
+        norms = self[str(arity)]
+        assert isinstance(norms, Norms)
+        return norms

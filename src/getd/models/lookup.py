@@ -1,10 +1,11 @@
-r"""Answers by co-occurrence with the given entities: the second baseline.
+r"""The second baseline: answers by co-occurrence with the given entities.
 
 .. math::
-    f(c) = \sum_{j \ne p} \frac{\#(r,\; e_j \text{ at } j,\; c \text{ at } p)}{\#(r,\; e_j \text{ at } j)}
+    f(c) = \sum_{j \ne p} \frac{\#(r,\; e_j \text{ at } j,\; c \text{ at } p)}
+    {\#(r,\; e_j \text{ at } j)}
 
-over the given facts, a term whose denominator is 0 being 0; where two sums are equal, the more frequent filler of
-position ``p`` of relation ``r`` goes first.
+over the given facts, a term whose denominator is 0 being 0; where two sums are equal, the more
+frequent filler of position ``p`` of relation ``r`` goes first.
 """
 
 from __future__ import annotations
@@ -12,31 +13,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from getd.facts.facts import Facts
 from getd.models.base import ScoringModel
-from getd.models.frequency import Counts, Frequency, add_counts, distinct_candidates, zeros
+from getd.models.counts import Counts, CountsByName, distinct_candidates
+from getd.models.frequency import Frequency
 
 GRID = 2.0**-26
 
 
 class Lookup(ScoringModel):
-    """Scores a candidate by the share of facts with a given entity that have it too, summed over the given entities.
+    """Scores a candidate by the share of facts with a given entity that have it too, summed.
 
-    Sums are rounded to multiples of ``GRID`` (1.5e-8), so that sums which are equal as fractions are equal as numbers
-    whatever the order of their terms; the frequency divided by 1 + the number of facts, below 1, is added in units of
-    ``GRID``, so it parts equal sums and can never turn two others around. In float64 every difference in frequency
-    counts as long as an arity has fewer than ten million facts. Nothing is learnt. Made by :meth:`from_facts`.
+    Sums are rounded to multiples of ``GRID`` (1.5e-8), so that sums which are equal as fractions
+    are equal as numbers whatever the order of their terms. The frequency divided by 1 + the number
+    of facts, below 1, is added in units of ``GRID``, so it breaks ties and never turns two other
+    sums around. In float64 every difference in frequency counts as long as an arity has fewer than
+    ten million facts. Nothing is learnt. Made by :meth:`from_facts`.
     """
 
     def __init__(self, frequency: Frequency, n_facts: Mapping[int, int]) -> None:
         super().__init__(frequency.sizes)
         self.n_facts = dict(n_facts)  # of each arity
         self.frequency = frequency
-        self.counts = (
-            nn.ModuleDict()
-        )  # "arity-position-given": (relation, entity) -> entities; "arity-given": -> relations
+        # "arity-position-given": (relation, entity) -> entities; "arity-given": -> relations
+        self.counts = CountsByName()
 
     @classmethod
     def from_facts(cls, blocks: Mapping[int, Facts], n_relations: int, n_entities: int) -> Lookup:
@@ -45,7 +47,8 @@ class Lookup(ScoringModel):
         >>> import numpy as np
         >>> facts = Facts(np.array([0, 0, 0]), np.array([[1, 2], [1, 3], [0, 3]]))
         >>> model = Lookup.from_facts({2: facts}, n_relations=1, n_entities=4)
-        >>> model.score_candidates(torch.tensor([0]), torch.tensor([[1, 0]]), position=1).round(decimals=6).tolist()
+        >>> scores = model.score_candidates(torch.tensor([0]), torch.tensor([[1, 0]]), position=1)
+        >>> scores.round(decimals=6).tolist()
         [[0.0, 0.0, 0.5, 0.5]]
         """
         frequency = Frequency.from_facts(blocks, n_relations, n_entities)
@@ -53,37 +56,35 @@ class Lookup(ScoringModel):
         for arity, facts in blocks.items():
             for given in range(arity if len(facts) else 0):
                 column = facts.entities[:, given]
-                model.counts[f"{arity}-{given}"] = Counts(
-                    column, facts.relation, n_relations, share=True
-                )
+                counts = Counts(column, facts.relation, n_relations, share=True)
+                model.counts[f"{arity}-{given}"] = counts
+
+                keys = facts.relation * n_entities + column
                 for position in set(range(arity)) - {given}:
-                    keys = facts.relation * n_entities + column
-                    pairs = Counts(keys, facts.entities[:, position], n_entities, share=True)
-                    model.counts[f"{arity}-{position}-{given}"] = pairs
+                    counts = Counts(keys, facts.entities[:, position], n_entities, share=True)
+                    model.counts[f"{arity}-{position}-{given}"] = counts
         return model
 
     def score_candidates(
         self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None
     ) -> Tensor:
+        arity = entities.shape[1]
         columns, order = distinct_candidates(candidates)
         frequency = self.frequency.score_candidates(relation, entities, position, columns)
         sums = torch.zeros_like(frequency)
-        for given in range(entities.shape[1]):
+        for given in range(arity):
             if given != position:
                 keys = relation * self.n_entities + entities[:, given]
-                add_counts(
-                    self.counts, f"{entities.shape[1]}-{position}-{given}", sums, keys, columns
-                )
-        scores = self._break_ties(sums, frequency, entities.shape[1])
+                self.counts.add_to(sums, f"{arity}-{position}-{given}", keys, columns)
+        scores = self._break_ties(sums, frequency, arity)
         return scores if order is None else scores[:, order]
 
     def score_relations(self, entities: Tensor) -> Tensor:
-        sums = zeros(len(entities), self.n_relations, entities)
-        for given in range(entities.shape[1]):
-            add_counts(
-                self.counts, f"{entities.shape[1]}-{given}", sums, entities[:, given].contiguous()
-            )
-        return self._break_ties(sums, self.frequency.score_relations(entities), entities.shape[1])
+        arity = entities.shape[1]
+        sums = entities.new_zeros(len(entities), self.n_relations, dtype=torch.float64)
+        for given in range(arity):
+            self.counts.add_to(sums, f"{arity}-{given}", entities[:, given].contiguous())
+        return self._break_ties(sums, self.frequency.score_relations(entities), arity)
 
     def _break_ties(self, sums: Tensor, frequency: Tensor, arity: int) -> Tensor:
         parts = frequency / (1 + self.n_facts.get(arity, 0))

@@ -1,4 +1,4 @@
-r"""n-TuckER: Tucker scoring with a dense core, TuckER for any arity.
+r"""n-TuckER: multilinear scoring with a dense core, TuckER for any arity.
 
 .. math::
     \phi(r, e_1, \dots, e_n) = \mathcal{W} \times_1 r \times_2 e_1 \cdots \times_{n+1} e_n
@@ -15,19 +15,23 @@ import torch
 from pydantic import PositiveInt
 from torch import Tensor, nn
 
+from getd.algebra.leave_one_out import Vectors
 from getd.algebra.tucker import tucker_environments
 from getd.errors import ShapeError
 from getd.models.base import ModelSizes
-from getd.models.multilinear import MultilinearModel, MultilinearSettings
+from getd.models.layers import drop_out
+from getd.models.multilinear import CoreSettings, MultilinearModel
 
 MAX_CORE = 2**28  # numbers; a larger core is a mistake
-USUAL_DIM, USUAL_CORE = 25, 2**24
+# The entity dimension where none is chosen, and the numbers of a core that make it smaller.
+USUAL_DIM = 25
+USUAL_CORE = 2**24
 
 
-class NTuckERSettings(MultilinearSettings):
+class NTuckERSettings(CoreSettings):
     """Settings of ``[model]`` with ``name = "n-tucker"``."""
 
-    entity_dim: PositiveInt | None = None  # type: ignore[assignment]  # None: 25, less where the core would be too large
+    entity_dim: PositiveInt | None = None  # None: 25, less where the core would be too large
 
 
 class NTuckER(MultilinearModel):
@@ -36,52 +40,46 @@ class NTuckER(MultilinearModel):
     parameters_formula = "|E|d + |R|d_r + d_r d^n"
 
     def __init__(
-        self,
-        sizes: ModelSizes,
-        settings: NTuckERSettings,
-        generator: torch.Generator | None = None,
+        self, sizes: ModelSizes, settings: NTuckERSettings, generator: torch.Generator | None = None
     ) -> None:
-        chosen = settings.entity_dim or usual_dim(max(sizes.arities))
+        entity_dim = settings.entity_dim or usual_dim(max(sizes.arities))
         super().__init__(
-            sizes,
-            settings.model_copy(update={"entity_dim": chosen}),
-            generator,
+            sizes, settings, generator, entity_dim=entity_dim, relation_dim=settings.relation_dim
         )
-        self._relation_dropout = settings.relation_dropout
-        self.cores = nn.ParameterDict({str(n): self._core(n, generator) for n in self.arities})
-
-    def _core(self, arity: int, generator: torch.Generator | None) -> nn.Parameter:
-        """A core scaled so that the query of vectors with unit entries has entries of about one."""
-        d_r, d_e = self.dims[arity][:2]
-        size = prod(self.dims[arity])
-        if size > MAX_CORE:
-            raise ShapeError(
-                f"the core of {d_r}·{d_e}^{arity} = {size:,} numbers is too large; lower entity_dim"
-            )
-        return nn.Parameter(
-            torch.randn(self.dims[arity], generator=generator) / (size / d_e) ** 0.5
-        )
+        self.core_dropout = settings.core_dropout
+        self.relation_dropout = settings.relation_dropout
+        self.cores = nn.ParameterDict()
+        for n, dims in self.dims.items():
+            size = prod(dims)
+            if size > MAX_CORE:
+                raise ShapeError(
+                    f"the core of {dims[0]}·{entity_dim}^{n} = {size:,} numbers is too large; "
+                    "lower entity_dim"
+                )
+            # The query of vectors with unit entries has entries of about one.
+            core = torch.randn(dims, generator=generator) / (size / entity_dim) ** 0.5
+            self.cores[str(n)] = nn.Parameter(core)
 
     def environments(
-        self,
-        arity: int,
-        relation: Tensor | None,
-        vectors: Sequence[Tensor | None],
-        modes: Sequence[int],
+        self, relation: Tensor | None, vectors: Vectors, modes: Sequence[int]
     ) -> list[Tensor]:
-        core, first = self._dropped(self.cores[str(arity)]), vectors[0]
-        alone = torch.compiler.is_exporting()  # a graph cannot depend on which relations are alike
-        if relation is None or first is None or alone or (self.training and self._relation_dropout):
+        core = self.cores[str(len(vectors) - 1)]
+        core = drop_out(core, self.core_dropout, self.training)
+        first, *others = vectors
+
+        # Facts of one relation share its row, unless it was dropped out. An exported graph cannot
+        # depend on which relations are the same.
+        is_dropped = self.training and self.relation_dropout
+        if relation is None or first is None or is_dropped or torch.compiler.is_exporting():
             return tucker_environments(core, vectors, modes)
         distinct, groups = relation.unique(return_inverse=True)  # type: ignore[no-untyped-call]
-        row = torch.empty_like(distinct).scatter_(
-            0, groups, torch.arange(len(groups), device=groups.device)
-        )
-        return tucker_environments(core, [first[row], *vectors[1:]], modes, groups)
+        numbers = torch.arange(len(groups), device=groups.device)
+        row = torch.empty_like(distinct).scatter_(0, groups, numbers)
+        return tucker_environments(core, [first[row], *others], modes, groups)
 
 
 def usual_dim(arity: int) -> int:
-    """The entity dimension where none is chosen: 25, or the largest whose core has no more than 2^24 numbers.
+    """Return 25, or the largest dimension whose core has no more than 2^24 numbers.
 
     >>> [usual_dim(arity) for arity in (2, 3, 4, 5, 6)]
     [25, 25, 25, 16, 10]

@@ -4,65 +4,60 @@ r"""Norms: what keeps the vectors of a model at one scale.
     \operatorname{rms}(x) = g \odot \frac{x}{\sqrt{\operatorname{mean}(x^2) + \epsilon}}, \qquad
     \operatorname{batch}(x) = g \odot \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} + b
 
-An RMS norm reads nothing but the vector itself, so a vector is the same in training and in evaluation, whatever else is
-in its batch. Batch norm takes :math:`\mu` and :math:`\sigma` from the batch while it learns; what it evaluates with are
-those of the training facts under the weights that are evaluated (:func:`taking_statistics`), never a moving average
-that lags behind the weights: where a vector hardly varies, as that of the only relation of an arity, the lag is many
-times its deviation.
+An RMS norm reads nothing but the vector itself, so a vector is the same in training and in
+evaluation, whatever else is in its batch. Batch norm takes :math:`\mu` and :math:`\sigma` from the
+batch while it learns. It evaluates with those of the training facts under the weights that are
+evaluated (:func:`taking_statistics`), never with a moving average that lags behind the weights:
+where a vector hardly varies, as that of the only relation of an arity, the lag is many times its
+deviation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-NormKind = Literal["rms", "batch", "none"]
+from getd.choices import NormKind
+from getd.models.base import evaluation_mode
+
 RMS_EPS = 1e-6
-CONSTANT = (
-    1e-10  # the square of the deviation that rounding gives what is constant, beside its mean
-)
+# A dimension is constant where its variance is no more than this share of its squared mean:
+# rounding alone makes that much.
+CONSTANT = 1e-10
 
 
 class BatchNorm(nn.BatchNorm1d):
-    """Batch norm over all axes but the second, whose statistics can be taken anew."""
+    """Batch norm over all axes but the second, whose statistics can be taken again."""
 
-    batches_taken: int | None = (
-        None  # since the statistics were begun anew; None: they are a moving average
-    )
+    # Since the statistics were last begun; None: they are a moving average.
+    batches_taken: int | None = None
 
     def forward(self, rows: Tensor) -> Tensor:
         # One row has no variance: it is normalised by what was seen so far.
         of_batch = self.training and rows.numel() > rows.shape[1]
-        return torch.batch_norm(
-            rows,
-            self.weight,
-            self.bias,
-            self.running_mean,
-            self.running_var,
-            of_batch,
-            self.rate() if of_batch else 0.0,
-            self.eps,
-            False,
-        )
+        rate = self.rate() if of_batch else 0.0
+        statistics = self.running_mean, self.running_var
+        parameters = self.weight, self.bias
+        return torch.batch_norm(rows, *parameters, *statistics, of_batch, rate, self.eps, False)
 
     def begin_statistics(self) -> None:
-        """Take them anew from the batches to come."""
+        """Take the statistics from the batches to come."""
         self.batches_taken = 0
 
     def end_statistics(self) -> None:
-        """Keep what was taken; a dimension that does not vary is not scaled, as that would only scale its rounding."""
-        taken, self.batches_taken = self.batches_taken, None
+        """Keep what was taken; a constant dimension is not scaled, as that only scales rounding."""
+        taken = self.batches_taken
+        self.batches_taken = None
         if taken:
             assert self.running_mean is not None
             assert self.running_var is not None
             self.running_var[self.running_var <= CONSTANT * self.running_mean**2] = 1.0
 
     def rate(self) -> float:
-        """How much the statistics of this batch weigh in those that are kept."""
+        """Return the weight of this batch in the statistics that are kept."""
         if self.batches_taken is None:
             assert self.momentum is not None
             return self.momentum
@@ -71,30 +66,26 @@ class BatchNorm(nn.BatchNorm1d):
 
 
 def make_norm(kind: NormKind, dim: int) -> nn.Module | None:
-    """A norm of vectors of that many dimensions."""
+    """Make a norm of vectors of that many dimensions."""
     if kind == "rms":
         return nn.RMSNorm(dim, eps=RMS_EPS)
     return BatchNorm(dim) if kind == "batch" else None
 
 
 def batch_norms(model: nn.Module) -> list[BatchNorm]:
-    """The parts of a model that hold statistics."""
+    """Return the parts of a model that hold statistics."""
     return [part for part in model.modules() if isinstance(part, BatchNorm)]
 
 
 @contextmanager
 def taking_statistics(model: nn.Module, norms: Sequence[BatchNorm]) -> Iterator[None]:
-    """What passes through the model in this block gives these norms their statistics; nothing is dropped out."""
-    modes = [(part, part.training) for part in model.modules()]
-    model.eval()
-    for norm in norms:
-        norm.train()
-        norm.begin_statistics()
-    try:
-        with torch.no_grad():
-            yield
-    finally:
+    """Give norms the statistics of all that passes through the model; nothing is dropped out."""
+    with evaluation_mode(model):
         for norm in norms:
-            norm.end_statistics()
-        for part, mode in modes:
-            part.training = mode
+            norm.train()
+            norm.begin_statistics()
+        try:
+            yield
+        finally:
+            for norm in norms:
+                norm.end_statistics()

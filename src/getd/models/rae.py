@@ -1,10 +1,12 @@
-r"""m-TransH and RAE: entities, put on the plane of a relation and weighted by position, add up to minus the relation.
+r"""m-TransH and RAE: entities on the plane of a relation add up, weighted, to minus the relation.
 
 .. math::
-    \phi(r, e_1, \dots, e_n) = -\Bigl\lVert r + \sum_j a_{rj} \bigl(e_j - (w_r \cdot e_j) w_r\bigr) \Bigr\rVert_p,
+    \phi(r, e_1, \dots, e_n) =
+    -\Bigl\lVert r + \sum_j a_{rj} \bigl(e_j - (w_r \cdot e_j) w_r\bigr) \Bigr\rVert_p,
     \qquad \lVert w_r \rVert_2 = 1
 
-RAE adds how likely a candidate :math:`c` and each given entity take part in one fact, whatever its relation:
+RAE adds how likely a candidate :math:`c` and each given entity take part in one fact, whatever its
+relation:
 
 .. math::
     \phi(c) + \frac{\lambda}{n - 1} \sum_{j \text{ given}} \log \sigma\bigl(g(e_j, c)\bigr), \qquad
@@ -22,14 +24,14 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import logsigmoid, normalize, softplus
 
-from getd.models.base import ModelSizes, ScoringModel, by_relation, check_arity
+from getd.models.base import ModelSizes, ScoringModel, by_relation, other_positions
 from getd.models.layers import embedding
 from getd.models.settings import ModelSettings
 from getd.models.transe import lengths
 
-HELD = 2**22  # numbers held at a time, where questions have candidates of their own
-CACHED = 2**18  # the same for the hidden layer of relatedness, which stays in the caches
-SMALLEST = 1e-12  # a squared distance below this counts as this, and teaches nothing
+BUDGET = 2**22  # numbers held at a time, where questions have candidates of their own
+CACHE_BUDGET = 2**18  # the same for the hidden layer of relatedness, to stay in the caches
+MIN_SQUARE = 1e-12  # a squared distance below this counts as this, and teaches nothing
 
 
 class MTransHSettings(ModelSettings):
@@ -45,9 +47,7 @@ class RAESettings(MTransHSettings):
 
     hidden: PositiveInt = 100  # units of the network that tells relatedness
     relatedness: NonNegativeFloat = 1.0  # its weight in the score
-    relatedness_loss: NonNegativeFloat = (
-        0.001  # weight of the loss that teaches it who takes part in one fact
-    )
+    relatedness_loss: NonNegativeFloat = 0.001  # weight of the loss that teaches it
 
 
 class MTransH(ScoringModel):
@@ -56,64 +56,63 @@ class MTransH(ScoringModel):
     parameters_formula = "|E|d + 2|R|d + n|R|"
 
     def __init__(
-        self,
-        sizes: ModelSizes,
-        settings: MTransHSettings,
-        generator: torch.Generator | None = None,
+        self, sizes: ModelSizes, settings: MTransHSettings, generator: torch.Generator | None = None
     ) -> None:
         super().__init__(sizes)
-        d, scale = settings.entity_dim, settings.initial_scale
-        self.p, self.squared = settings.p, settings.squared
+        d = settings.entity_dim
+        scale = settings.initial_scale
+        self.p = settings.p
+        self.squared = settings.squared
         self.entity = embedding(sizes.n_entities, d, scale, generator, sparse=True)
         self.relation = embedding(sizes.n_relations, d, scale, generator)
-        self.normal = embedding(
-            sizes.n_relations, d, scale, generator
-        )  # w, scaled to length 1 when it is looked up
-        self.share = embedding(
-            sizes.n_relations, max(self.arities), 1.0, generator
-        )  # a, of each position
+
+        # w, scaled to length 1 when it is looked up, and a, of each position.
+        self.normal = embedding(sizes.n_relations, d, scale, generator)
+        self.share = embedding(sizes.n_relations, max(self.arities), 1.0, generator)
 
     def score_candidates(
         self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None
     ) -> Tensor:
-        n = check_arity(self.arities, entities)
-        given = [j for j in range(n) if j != position]
-        shares, normal = (
-            self.share(relation),
-            normalize(self.normal(relation), dim=1),
-        )  # (b, n), (b, d)
+        self.check_arity(entities)
+        given = other_positions(entities, position)
+        shares = self.share(relation)  # (b, n)
+        normal = normalize(self.normal(relation), dim=1)  # (b, d)
         total = torch.einsum("bj,bjd->bd", shares[:, given], self.entity(entities[:, given]))
-        rest = _project(total, normal) + self.relation(
-            relation
-        )  # what the candidate should cancel, (b, d)
+        rest = _project(total, normal) + self.relation(relation)  # what a candidate should cancel
         share = shares[:, [position]]  # (b, 1)
+
         if candidates is not None and candidates.dim() == 2:
-            parts = torch.split(candidates, max(1, HELD // rest.numel()), 1)
-            return torch.cat([self._score_own(rest, share, normal, part) for part in parts], dim=1)
+            scores = []
+            for part in torch.split(candidates, max(1, BUDGET // rest.numel()), dim=1):
+                on_plane = _project(self.entity(part), normal.unsqueeze(1))  # (b, m, d)
+                sums = share.unsqueeze(2) * on_plane + rest.unsqueeze(1)
+                scores.append(self._minus(lengths(sums, self.p)))
+            return torch.cat(scores, dim=1)
+
         vectors = self.entity.weight if candidates is None else self.entity(candidates)  # (m, d)
         if self.p == 2:
             squares = _squares(rest, share, normal, vectors)
-            return -squares.clamp(min=0) if self.squared else -squares.clamp(min=SMALLEST).sqrt()
+            return -squares.clamp(min=0) if self.squared else -squares.clamp(min=MIN_SQUARE).sqrt()
 
-        def distances(
-            rows: Tensor,
-        ) -> Tensor:  # of questions with one relation, whose candidates are on one plane
+        # The candidates of questions with one relation are on one plane.
+        def distances(rows: Tensor) -> Tensor:
             on_plane = share[rows[:1]] * _project(vectors, normal[rows[:1]])
             return torch.cdist(rest[rows], -on_plane, 1.0)
 
         return self._minus(by_relation(relation, distances))
 
     def score_relations(self, entities: Tensor) -> Tensor:
-        n = check_arity(self.arities, entities)
-        vectors, parts = self.entity(entities), []  # (b, n, d)
-        everyone = torch.arange(self.n_relations, device=entities.device)
-        for relation in torch.split(everyone, max(1, HELD // vectors[:, 0].numel())):
-            total = torch.einsum("rj,bjd->brd", self.share(relation)[:, :n], vectors)
-            sums = _project(total, normalize(self.normal(relation), dim=1)) + self.relation(
-                relation
-            )
-            parts.append(self._score(sums))
-        return torch.cat(parts, dim=1)
+        n = self.check_arity(entities)
+        vectors = self.entity(entities)  # (b, n, d)
+        relations = torch.arange(self.n_relations, device=entities.device)
+
+        scores = []
+        for part in torch.split(relations, max(1, BUDGET // vectors[:, 0].numel())):
+            total = torch.einsum("rj,bjd->brd", self.share(part)[:, :n], vectors)
+            on_plane = _project(total, normalize(self.normal(part), dim=1))
+            sums = on_plane + self.relation(part)
+            scores.append(self._minus(lengths(sums, self.p)))
+        return torch.cat(scores, dim=1)
 
     def factors(self, relation: Tensor, entities: Tensor) -> list[Tensor]:
         return [self.relation(relation), *self.entity(entities).unbind(1)]
@@ -121,35 +120,26 @@ class MTransH(ScoringModel):
     def relation_tables(self) -> dict[str, nn.Embedding]:
         return {"relation": self.relation, "normal": self.normal, "share": self.share}
 
-    def _score_own(self, rest: Tensor, share: Tensor, normal: Tensor, candidates: Tensor) -> Tensor:
-        """Scores ``(b, m)`` of candidates that are each question's own."""
-        on_plane = _project(self.entity(candidates), normal.unsqueeze(1))  # (b, m, d)
-        return self._score(share.unsqueeze(2) * on_plane + rest.unsqueeze(1))
-
-    def _score(self, sums: Tensor) -> Tensor:
-        return self._minus(lengths(sums, self.p))
-
     def _minus(self, lengths: Tensor) -> Tensor:
         return -(lengths**2) if self.squared else -lengths
 
 
 class RAE(MTransH):
-    """m-TransH, and how likely the entities of a fact stand together, told by a small network."""
+    """m-TransH, and how likely the entities of a fact occur together, which a network tells."""
 
     parameters_formula = "|E|d + 2|R|d + n|R| + 2dh + 2h + 1"
 
     def __init__(
-        self,
-        sizes: ModelSizes,
-        settings: RAESettings,
-        generator: torch.Generator | None = None,
+        self, sizes: ModelSizes, settings: RAESettings, generator: torch.Generator | None = None
     ) -> None:
         super().__init__(sizes, settings, generator)
-        self.relatedness_weight, self.loss_weight = settings.relatedness, settings.relatedness_loss
-        d, hidden = settings.entity_dim, settings.hidden
-        scale = 1 / (
-            settings.initial_scale * sqrt(d)
-        )  # so that hidden numbers are of unit size at the start
+        self.relatedness_weight = settings.relatedness
+        self.loss_weight = settings.relatedness_loss
+
+        # Hidden numbers begin with unit size.
+        d = settings.entity_dim
+        hidden = settings.hidden
+        scale = 1 / (settings.initial_scale * sqrt(d))
         self.first = nn.Parameter(scale * torch.randn(hidden, d, generator=generator))
         self.second = nn.Parameter(scale * torch.randn(hidden, d, generator=generator))
         self.hidden_bias = nn.Parameter(torch.zeros(hidden))
@@ -160,45 +150,48 @@ class RAE(MTransH):
         self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None
     ) -> Tensor:
         scores = super().score_candidates(relation, entities, position, candidates)
-        given = [j for j in range(entities.shape[1]) if j != position]
+        given = other_positions(entities, position)
         if not given or not self.relatedness_weight:
             return scores
         related = logsigmoid(self.relatedness(entities[:, given], candidates)).mean(dim=1)
         return scores + self.relatedness_weight * related
 
     def relatedness(self, given: Tensor, candidates: Tensor | None = None) -> Tensor:
-        """How likely two entities take part in one fact, before the sigmoid.
+        """Return how likely two entities take part in one fact, before the sigmoid.
 
-        ``given`` are the ids ``(b, k)`` and ``candidates`` ``(m,)``, ``(b, m)`` or all; returns ``(b, k, m)``.
+        ``given`` are ids ``(b, k)``, ``candidates`` ``(m,)``, ``(b, m)`` or all: ``(b, k, m)``.
         """
         one = self.entity(given) @ self.first.T + self.hidden_bias  # (b, k, h)
+        logits = []
         if candidates is None:
-            tables = torch.split(self.entity.weight, max(1, CACHED // len(self.output)))
-            parts = (self._logits(one, vectors) for vectors in tables)
+            for vectors in torch.split(self.entity.weight, self._chunk()):
+                logits.append(self._logits(one, vectors))
         else:
-            width = CACHED // len(self.output) if candidates.dim() == 1 else HELD // one.numel()
-            parts = (
-                self._logits(one, self.entity(ids))
-                for ids in torch.split(candidates, max(1, width), -1)
-            )
-        return torch.cat(list(parts), dim=2) + self.output_bias
+            width = self._chunk() if candidates.dim() == 1 else max(1, BUDGET // one.numel())
+            for ids in torch.split(candidates, width, dim=-1):
+                logits.append(self._logits(one, self.entity(ids)))
+        return torch.cat(logits, dim=2) + self.output_bias
 
     def auxiliary_loss(
         self, relation: Tensor, entities: Tensor, negatives: Tensor
     ) -> Tensor | None:
-        """Entities of one fact are related, those of a fact and ``negatives`` ``(b, k)`` are not."""
+        """Teach that entities of one fact are related, and not to ``negatives`` ``(b, k)``."""
         n = entities.shape[1]
         if n < 2 or not self.loss_weight:
             return None
-        logits = self.relatedness(
-            entities, torch.cat([entities, negatives], dim=1)
-        )  # (b, n, n + k)
+        candidates = torch.cat([entities, negatives], dim=1)
+        logits = self.relatedness(entities, candidates)  # (b, n, n + k)
         others = ~torch.eye(n, dtype=torch.bool, device=entities.device)
-        together, apart = logits[:, :, :n][:, others], logits[:, :, n:]
+        together = logits[:, :, :n][:, others]
+        apart = logits[:, :, n:]
         return self.loss_weight * (softplus(-together).mean() + softplus(apart).mean())
 
+    def _chunk(self) -> int:
+        """Return how many candidates of one question have a hidden layer at a time."""
+        return max(1, CACHE_BUDGET // len(self.output))
+
     def _logits(self, one: Tensor, vectors: Tensor) -> Tensor:
-        """The hidden layer ``(b, k, h)`` of one side with vectors ``(m, d)`` or ``(b, m, d)`` of the other."""
+        """Join one side's ``(b, k, h)`` with vectors ``(m, d)`` or ``(b, m, d)`` of the other."""
         other = self.second @ vectors.mT  # (h, m) or (b, h, m)
         if other.dim() == 3:
             return self.output @ (one.unsqueeze(3) + other.unsqueeze(1)).relu_()
@@ -207,49 +200,51 @@ class RAE(MTransH):
 
 
 class _Hidden(torch.autograd.Function):
-    r"""All :math:`v \cdot \operatorname{relu}(x + y)` of two sides, some rows at a time, in the caches.
+    r"""All :math:`v \cdot \operatorname{relu}(x + y)` of two sides, a few rows at a time.
 
-    The hidden layer is made again for the gradient, not kept.
+    The hidden layer stays in the caches, and is made again for the gradient.
     """
 
     @staticmethod
     def forward(ctx: Any, one: Tensor, other: Tensor, output: Tensor) -> Tensor:
-        """``one`` ``(q, h)`` and ``other`` ``(h, m)``; returns ``(q, m)``."""
+        """Join ``one (q, h)`` and ``other (h, m)`` to ``(q, m)``."""
         ctx.save_for_backward(one, other, output)
-        parts = torch.split(one.unsqueeze(2), max(1, CACHED // other.numel()))
+        parts = torch.split(one.unsqueeze(2), max(1, CACHE_BUDGET // other.numel()))
         return torch.cat([output @ (part + other).relu_() for part in parts])
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         one, other, output = ctx.saved_tensors
-        at_once = max(1, CACHED // other.numel())
-        one_grads, other_grad, output_grad = [], torch.zeros_like(other), torch.zeros_like(output)
-        for part, flow in zip(
-            torch.split(one.unsqueeze(2), at_once), torch.split(grad, at_once), strict=True
-        ):
+        one_grads = []
+        other_grad = torch.zeros_like(other)
+        output_grad = torch.zeros_like(output)
+
+        rows = max(1, CACHE_BUDGET // other.numel())
+        parts = torch.split(one.unsqueeze(2), rows)
+        for part, flow in zip(parts, torch.split(grad, rows), strict=True):
             hidden = (part + other).relu_()  # (q, h, m)
             output_grad += (hidden @ flow.unsqueeze(2)).sum(dim=0).squeeze(1)
-            back = torch.ops.aten.threshold_backward(
-                output.unsqueeze(1) * flow.unsqueeze(1), hidden, 0.0
-            )
-            other_grad += back.sum(dim=0)
-            one_grads.append(back.sum(dim=2))
+            flow = output.unsqueeze(1) * flow.unsqueeze(1)
+            flow = torch.ops.aten.threshold_backward(flow, hidden, 0.0)
+            other_grad += flow.sum(dim=0)
+            one_grads.append(flow.sum(dim=2))
         return torch.cat(one_grads), other_grad, output_grad
 
 
 def _project(vectors: Tensor, normal: Tensor) -> Tensor:
-    """Vectors on the plane of a normal of length 1, axis by axis: ``(…, d)``."""
+    """Put vectors ``(…, d)`` on the plane of a normal of length 1."""
     return vectors - (vectors * normal).sum(dim=-1, keepdim=True) * normal
 
 
 def _squares(rest: Tensor, share: Tensor, normal: Tensor, vectors: Tensor) -> Tensor:
-    r"""Squared lengths ``(b, m)`` of :math:`s + a (c - (w \cdot c) w)`, by two matrix products.
+    r"""Return the squared lengths ``(b, m)`` of :math:`s + a (c - (w \cdot c) w)`.
 
     .. math::
-        \lVert s \rVert^2 + 2a \bigl(s - (w \cdot s) w\bigr) \cdot c + a^2 \bigl(c \cdot c - (w \cdot c)^2\bigr)
+        \lVert s \rVert^2 + 2a \bigl(s - (w \cdot s) w\bigr) \cdot c
+        + a^2 \bigl(c \cdot c - (w \cdot c)^2\bigr)
     """
     along = normal @ vectors.T  # w · c
     cross = _project(rest, normal) @ vectors.T
-    lengths = (vectors**2).sum(dim=1) - along**2
-    return (rest**2).sum(dim=1, keepdim=True) + 2 * share * cross + share**2 * lengths
+    on_plane = (vectors**2).sum(dim=1) - along**2
+    return (rest**2).sum(dim=1, keepdim=True) + 2 * share * cross + share**2 * on_plane

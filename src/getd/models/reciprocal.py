@@ -1,9 +1,10 @@
-r"""Reciprocal relations: each position asks with relations of its own, and what is open stands first.
+r"""Reciprocal relations: each position has relations of its own, and the open position comes first.
 
 .. math::
     \phi_p(r, e_1, \dots, e_n) = \phi(r_p, e_p, e_{p+1}, \dots, e_n, e_1, \dots, e_{p-1})
 
-For facts of two entities that is the usual trick: :math:`(h, r, ?)` is asked as :math:`(?, r^{-1}, h)`.
+For facts of two entities that is the usual trick: :math:`(h, r, ?)` is asked as
+:math:`(?, r^{-1}, h)`.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from getd.models.base import DotProductModel, ModelSizes
 
 
 class Reciprocal(DotProductModel):
-    """A model whose relations were multiplied, one for each position; the relation as a slot is that of the first."""
+    """A model with a relation for each position; the relation slot is that of the first."""
 
     def __init__(self, sizes: ModelSizes, inner: DotProductModel) -> None:
         super().__init__(sizes)
         self.inner = inner
-        self.relation_is_dot_product = inner.relation_is_dot_product  # type: ignore[misc]
+        self.relation_is_dot_product = inner.relation_is_dot_product
 
     def query(self, relation: Tensor, entities: Tensor, position: int) -> Tensor:
         return self.inner.query(*self._turned(relation, entities, position), 0)
@@ -39,7 +40,7 @@ class Reciprocal(DotProductModel):
         return self.inner.relation_candidates()[: self.n_relations]
 
     def factors(self, relation: Tensor, entities: Tensor) -> list[Tensor]:
-        """Those of all questions of the facts, ``(b n, d)``."""
+        """Return those of all questions of the facts, ``(b n, d)``."""
         return self.inner.factors(*self._all_turned(relation, entities))
 
     def given_factors(self, relation: Tensor, entities: Tensor, position: int) -> list[Tensor]:
@@ -49,19 +50,16 @@ class Reciprocal(DotProductModel):
         return {f"inner.{name}": table for name, table in self.inner.entity_tables().items()}
 
     def relation_tables(self) -> dict[str, nn.Embedding]:
-        """With ``n_relations`` rows for each position, those of the first position first."""
+        """Return tables with ``n_relations`` rows for each position, the first position first."""
         return {f"inner.{name}": table for name, table in self.inner.relation_tables().items()}
 
     def _turned(self, relation: Tensor, entities: Tensor, position: int) -> tuple[Tensor, Tensor]:
+        """Turn facts so that a position comes first: its own relations, ``(b,)`` and ``(b, n)``."""
         return relation + position * self.n_relations, entities.roll(-position, dims=1)
 
     def _all_turned(self, relation: Tensor, entities: Tensor) -> tuple[Tensor, Tensor]:
-        """Each fact once for every position, ``(b n,)`` and ``(b n, n)``."""
-        turned = [
-            self._turned(relation, entities, position) for position in range(entities.shape[1])
-        ]
-        relations, places = (
-            torch.stack([r for r, _ in turned], dim=1),
-            torch.stack([e for _, e in turned], dim=1),
-        )
-        return relations.flatten(), places.flatten(0, 1)
+        """Turn each fact once for every position, ``(b n,)`` and ``(b n, n)``."""
+        positions = range(entities.shape[1])
+        turned = [self._turned(relation, entities, position) for position in positions]
+        relations, facts = zip(*turned, strict=True)
+        return torch.stack(relations, dim=1).flatten(), torch.stack(facts, dim=1).flatten(0, 1)

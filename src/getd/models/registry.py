@@ -69,14 +69,12 @@ MODELS: dict[str, ModelEntry] = {
     "conve": ModelEntry(ConvE, ConvESettings, "ConvE"),
     "transe": ModelEntry(TransE, TransESettings, "TransE", DISTANCES),
 }
-BASELINES: dict[str, type[ScoringModel]] = {
-    "frequency": Frequency,
-    "lookup": Lookup,
-}  # counted from facts, never trained
+# Counted from facts, never trained.
+BASELINES: dict[str, type[ScoringModel]] = {"frequency": Frequency, "lookup": Lookup}
 
 
 def model_settings(name: str, values: Mapping[str, Any]) -> ModelSettings:
-    """The checked settings of a model."""
+    """Check the settings of a model."""
     if not isinstance(name, str):
         raise ConfigError(f"expected the name of a model, found {name!r}")
     if name not in MODELS:
@@ -92,32 +90,33 @@ def make_model(
     sizes: ModelSizes,
     generator: torch.Generator | None = None,
 ) -> ScoringModel:
-    """A new model with random weights."""
-    if MODELS[name].model.binary_only and set(sizes.arities) != {2}:
-        found = ", ".join(map(str, sorted(set(sizes.arities) - {2})))
+    """Make a new model with random weights."""
+    arities = set(sizes.arities)
+    if MODELS[name].model.binary_only and arities != {2}:
+        wrong = ", ".join(map(str, sorted(arities - {2})))
         others = ", ".join(key for key, entry in MODELS.items() if not entry.model.binary_only)
         raise ConfigError(
-            f"{name} is for facts of two entities, found arity {found}; for any arity: {others}"
+            f"{name} is for facts of two entities, found arity {wrong}; for any arity: {others}"
         )
 
     make: Any = MODELS[name].model
-    if not getattr(settings, "reciprocal", False):
+    if not settings.uses_reciprocal:
         model: ScoringModel = make(sizes, settings, generator)
         return model
-    multiplied = replace(sizes, n_relations=sizes.n_relations * max(sizes.arities))
-    return Reciprocal(sizes, make(multiplied, settings, generator))
+    inner_sizes = replace(sizes, n_relations=sizes.n_relations * max(sizes.arities))
+    return Reciprocal(sizes, make(inner_sizes, settings, generator))
 
 
 def count_parameters(
     n_entities: int, n_relations: int, arities: Sequence[int]
 ) -> dict[str, int | None]:
-    """How many numbers each model learns with its default settings; ``None``: it does not serve these arities."""
+    """Count the numbers each model learns by default; None: it does not serve these arities."""
+    sizes = ModelSizes(n_entities, n_relations, arities)
     counts: dict[str, int | None] = {}
-    for name in MODELS:
+    for name, entry in MODELS.items():
         try:
             with torch.device("meta"):
-                sizes = ModelSizes(n_entities, n_relations, arities)
-                model = make_model(name, model_settings(name, {}), sizes)
+                model = make_model(name, entry.settings(), sizes)
         except ConfigError:
             counts[name] = None
         else:
@@ -126,15 +125,20 @@ def count_parameters(
 
 
 def describe_models() -> list[dict[str, Any]]:
-    """Name, arity, size, first sentence and settings of every model, the baselines among them."""
-    learnt = [
-        _describe(name, entry.model) | {"settings": entry.settings().model_dump(mode="json")}
-        for name, entry in MODELS.items()
-    ]
-    return learnt + [_describe(name, model) | {"settings": {}} for name, model in BASELINES.items()]
+    """Describe every model and baseline: name, arity, size, first sentence and settings."""
+    records = []
+    for name, entry in MODELS.items():
+        records.append(_record(name, entry.model, entry.settings().model_dump(mode="json")))
+    for name, model in BASELINES.items():
+        records.append(_record(name, model, {}))
+    return records
 
 
-def _describe(name: str, model: type[ScoringModel]) -> dict[str, Any]:
-    about = (model.__doc__ or "").strip().split("\n")[0].rstrip(".")
-    arity = "2" if model.binary_only else "any"
-    return {"name": name, "arity": arity, "parameters": model.parameters_formula, "about": about}
+def _record(name: str, model: type[ScoringModel], settings: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "arity": "2" if model.binary_only else "any",
+        "parameters": model.parameters_formula,
+        "about": (model.__doc__ or "").strip().split("\n")[0].rstrip("."),
+        "settings": settings,
+    }

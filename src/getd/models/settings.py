@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from annotated_types import Ge, Lt
 from pydantic import PositiveFloat, PositiveInt, model_validator
 
+from getd.choices import NormKind
 from getd.config import Settings
-from getd.models.norms import NormKind
 
 Dropout = Annotated[float, Ge(0), Lt(1)]
 
@@ -18,32 +18,42 @@ class ModelSettings(Settings):
 
     initial_scale: PositiveFloat = 0.1  # standard deviation of the embeddings at the start
 
+    @property
+    def uses_reciprocal(self) -> bool:
+        """Whether each open position has relations of its own."""
+        return False
+
 
 class TensorModelSettings(ModelSettings):
     """Settings of ``[model]`` for models that multiply embeddings."""
 
-    entity_dim: PositiveInt = 25
-    norm: NormKind = (
-        "batch"  # of relations, given entities and queries; none: the bare multilinear form
-    )
-    norms_by_position: bool | None = (
-        None  # one for each; None: if batches open one position; not with reciprocal
-    )
+    entity_dim: PositiveInt | None = 25  # None: the model chooses it; most models need a number
+    # Of relations, given entities and queries; none: the bare multilinear form.
+    norm: NormKind = "batch"
+    # A norm for each position; None: if batches open one position. Not with reciprocal relations.
+    norms_by_position: bool | None = None
     entity_dropout: Dropout = 0.0  # on the given entities
     relation_dropout: Dropout = 0.0
     query_dropout: Dropout = 0.0
-    reciprocal: bool = False  # relations of its own for each open position, which then stands first
+    reciprocal: bool = (
+        False  # relations of its own for each open position, which is turned to front
+    )
+
+    @property
+    def uses_reciprocal(self) -> bool:
+        return self.reciprocal
 
     @model_validator(mode="before")
     @classmethod
     def _norm_of_older_configs(cls, values: Any) -> Any:
-        """``batch_norm = true``, as configs and runs said before there were other norms; one for all positions."""
+        """Read ``batch_norm = true``, as configs and runs said before there were other norms."""
         if not isinstance(values, dict) or "batch_norm" not in values or "norm" in values:
             return values
-        kept = {key: value for key, value in values.items() if key != "batch_norm"}
+        settings = dict(values)
+        batch_norm = settings.pop("batch_norm")
+        settings["norm"] = {True: "batch", False: "none"}.get(batch_norm, "batch_norm")
+
+        # All positions shared one norm then.
         if cls.model_fields["norms_by_position"].default is None:
-            kept.setdefault("norms_by_position", False)
-        return {
-            **kept,
-            "norm": {True: "batch", False: "none"}.get(values["batch_norm"], "batch_norm"),
-        }
+            settings.setdefault("norms_by_position", False)
+        return settings

@@ -1,4 +1,4 @@
-"""TuckER: n-TuckER for facts of two entities, under its own name and with the sizes it is known for."""
+"""TuckER: n-TuckER for facts of two entities, under its own name and with its usual sizes."""
 
 from __future__ import annotations
 

@@ -1,0 +1,92 @@
+"""Counts of values by key, as CSR arrays: what both baselines and the memory are made of."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from getd.arrays import Ids
+
+
+class Counts(nn.Module):
+    """How often each value occurs with each key: CSR arrays over the distinct keys, ascending.
+
+    With ``share`` the weight of a value is not its count but its share in the count of the key;
+    values with less than ``least`` are left out.
+    """
+
+    keys: Tensor  # (k,)
+    offsets: Tensor  # (k + 1,): the values of key i are values[offsets[i]:offsets[i + 1]]
+    values: Tensor
+    weights: Tensor  # float64
+
+    def __init__(
+        self, keys: Ids, values: Ids, n_values: int, *, share: bool = False, least: float = 0.0
+    ) -> None:
+        super().__init__()
+        distinct, numbers, totals = np.unique(keys, return_inverse=True, return_counts=True)
+        pairs = numbers.reshape(-1) * n_values + values
+        distinct_pairs, counts = np.unique(pairs, return_counts=True)
+        owners, values = np.divmod(distinct_pairs, n_values)
+        weights = counts / totals[owners] if share else counts
+
+        kept = weights >= least
+        offsets = np.searchsorted(owners[kept], np.arange(len(distinct) + 1))
+        self.register_buffer("keys", torch.tensor(distinct))
+        self.register_buffer("offsets", torch.tensor(offsets))
+        self.register_buffer("values", torch.tensor(values[kept]))
+        self.register_buffer("weights", torch.tensor(weights[kept], dtype=torch.float64))
+
+    def find(self, keys: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return what occurs with these keys: rows of ``keys``, ascending, values and weights."""
+        index = torch.searchsorted(self.keys, keys).clamp(max=len(self.keys) - 1)
+        starts = self.offsets[index]
+        sizes = torch.where(self.keys[index] == keys, self.offsets[index + 1] - starts, 0)
+        picks, rows = expand_spans(starts, sizes)
+        return rows, self.values[picks], self.weights[picks]
+
+    def add_to(self, scores: Tensor, keys: Tensor, candidates: Tensor | None = None) -> None:
+        """Add to each row of ``scores`` ``(b, m)`` the weights of its key; none of an unknown key.
+
+        Column ``j`` stands for value ``j``, or for ``candidates[j]``: distinct and ascending.
+        """
+        rows, columns, weights = self.find(keys)
+        if candidates is not None:
+            kept = torch.isin(columns, candidates)
+            rows = rows[kept]
+            weights = weights[kept]
+            columns = torch.searchsorted(candidates, columns[kept])
+        scores.view(-1).index_add_(0, rows * scores.shape[1] + columns, weights)
+
+
+class CountsByName(nn.ModuleDict):
+    """Several :class:`Counts` by name; one that is missing counted nothing."""
+
+    def add_to(
+        self, scores: Tensor, name: str, keys: Tensor, candidates: Tensor | None = None
+    ) -> None:
+        """Add the weights of the counts of that name to ``scores``; see :meth:`Counts.add_to`."""
+        if name in self:
+            counts = self[name]
+            assert isinstance(counts, Counts)
+            counts.add_to(scores, keys, candidates)
+
+
+def expand_spans(starts: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
+    """Return all numbers of spans, one span after the other, and the span that each belongs to.
+
+    >>> expand_spans(torch.tensor([5, 0, 2]), torch.tensor([2, 0, 1]))
+    (tensor([5, 6, 2]), tensor([0, 0, 2]))
+    """
+    owner = torch.arange(len(sizes), device=sizes.device).repeat_interleave(sizes)
+    first = starts - sizes.cumsum(0) + sizes
+    return torch.arange(len(owner), device=sizes.device) + first[owner], owner
+
+
+def distinct_candidates(candidates: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+    """Return candidates once each, ascending, and where each has gone; None for all candidates."""
+    if candidates is None:
+        return None, None
+    distinct, order = candidates.unique(return_inverse=True)  # type: ignore[no-untyped-call]
+    return distinct, order
