@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import getd
+from experiments.using import area_under_curve
 from getd.calibration.calibrate import Calibration, calibrate, calibration_facts, reliability
 from getd.calibration.confidence import (
     Confidence,
     Evidence,
-    area_under_curve,
     corrupt,
     fit_confidence,
 )

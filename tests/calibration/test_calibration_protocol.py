@@ -110,7 +110,9 @@ def test_confidence_is_one_half_halfway_between_what_is_true_and_what_is_false()
     plausibility = np.concatenate([np.linspace(-3, -1, 50), np.linspace(-7, -5, 50)])
     is_true = np.repeat([1.0, 0.0], 50)
     features = np.column_stack([plausibility, np.zeros(100)])
-    found = fit_confidence(Evidence(features, is_true, np.ones(100))).of(np.array([-1.0, -4.0, -7.0]), np.ones(3))
+    found = fit_confidence(Evidence(features, is_true, np.ones(100))).of(
+        np.array([-1.0, -4.0, -7.0]), np.ones(3)
+    )
     assert found[0] > 0.9
     assert found[1] == pytest.approx(0.5, abs=0.02)
     assert found[2] < 0.1

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import torch
 from torch import Tensor
 
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.memory.fit import PRIOR, SCALES, Questions, fit_weights, fits
+from getd.memory.fit import PRIOR, SCALES, Questions, fit_weights, fits, soft_step
 from getd.memory.memory import Memory
 from getd.memory.weights import MemoryWeights
 from getd.models.base import ModelSizes, ScoringModel
@@ -100,7 +98,8 @@ def test_the_weights_that_rank_best_are_kept_near_the_likeliest(questions: Quest
     _, (likely, scale), (ranked, same) = fits(questions)
     free = ranked.clone().requires_grad_()
     loss = (
-        -questions.soft_reciprocal_ranks(free, scale).sum() + PRIOR * (free - likely).square().sum()
+        -questions.reciprocal_ranks(free, scale, soft_step).sum()
+        + PRIOR * (free - likely).square().sum()
     )
     loss.backward()
     assert same == scale
@@ -116,7 +115,7 @@ def test_weights_are_those_of_the_features_as_they_are() -> None:
     asked = Questions.score(model, memory, kb.split("valid")[3], 2, kb.known("train", "valid"))
     deviation = asked.features.std(dim=0, correction=0)
     deviation[deviation == 0] = 1.0
-    fitted = fits(replace(asked, features=asked.features / deviation))
+    fitted = fits(asked._replace(features=asked.features / deviation))
     sources = memory.sources(3, 2)
     found = fit_weights(model, memory, kb)["3-2"]
     wanted = [theta / deviation for theta, scale in fitted[1:] if scale == found.scale]

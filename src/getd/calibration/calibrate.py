@@ -14,22 +14,27 @@ fitted on validation facts and on false ones (:mod:`~getd.calibration.confidence
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import torch
 from annotated_types import Ge, Le
-from pydantic import ConfigDict, Field, FiniteFloat, ValidationError
+from pydantic import Field, FiniteFloat
 
 from getd.arrays import Floats
-from getd.calibration.confidence import Confidence, Evidence, Shape, fit_confidence, gather_evidence
+from getd.calibration.confidence import (
+    Confidence,
+    Shape,
+    fit_confidence,
+    gather_evidence,
+    join_evidence,
+)
 from getd.calibration.reliability import Reliability, reliability_under
 from getd.calibration.slot_fit import SlotFit
 from getd.calibration.temperature import MAX_TEMPERATURE, MIN_TEMPERATURE, fit_temperatures
 from getd.config import Settings
-from getd.errors import RunError
 from getd.evaluation.protocol import known_for_choosing
+from getd.evaluation.record import FittedFile
 from getd.facts.facts import Blocks, Facts, sample_facts
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.known_answers import KnownAnswers
@@ -89,7 +94,7 @@ def calibrate(
     confidence = {}
     for arity, facts in blocks.items():
         alone = len(facts) >= MIN_FACTS_ALONE
-        fitted_on = evidence[arity] if alone else Evidence.join(evidence.values())
+        fitted_on = evidence[arity] if alone else join_evidence(evidence.values())
         confidence[str(arity)] = fit_confidence(fitted_on, shape)
     return Calibration(
         temperature={str(arity): value for arity, value in temperatures.items()},
@@ -131,10 +136,10 @@ class MeasuredReliability(Settings):
     sample: int | None = None  # facts of each arity, at most; None: as many as usual
 
 
-class CalibrationFile(Calibration):
+class CalibrationFile(FittedFile):
     """``calibration.json``: a calibration, its reliability, and the model that it belongs to."""
 
-    model_config = ConfigDict(extra="ignore")
+    expected = "a calibration, found another thing"
 
     temperature: Temperatures
     confidence: dict[str, Confidence]
@@ -150,6 +155,7 @@ class CalibrationFile(Calibration):
         blocks = calibration_facts(model, kb, sample)
         calibrations = [Calibration(), fitted]
         before, after = reliability(model, blocks, known_for_choosing(kb), calibrations)
+
         return cls(
             temperature=fitted.temperature,
             confidence=fitted.confidence,
@@ -157,19 +163,7 @@ class CalibrationFile(Calibration):
             fitted_to=fitted_to,
         )
 
-    @classmethod
-    def parse(cls, value: Any, path: Path) -> CalibrationFile:
-        """Check what a JSON file holds."""
-        try:
-            return cls.model_validate(value)
-        except ValidationError:
-            raise RunError(f"{path}: expected a calibration, found another thing") from None
-
     @property
     def calibration(self) -> Calibration:
         """The calibration alone."""
         return Calibration(temperature=self.temperature, confidence=self.confidence)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the JSON form; a key that a file did not have is not added."""
-        return self.model_dump(mode="json", include=self.model_fields_set)

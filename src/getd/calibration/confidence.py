@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import pairwise
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -71,23 +70,17 @@ def log_fit(fit: Floats) -> Floats:
     return logarithm
 
 
-@dataclass(frozen=True, eq=False)
-class Evidence:
+class Evidence(NamedTuple):
     """What speaks for true facts and for false ones."""
 
     features: Floats  # (n, 2): plausibility, and the logarithm of the least slot fit
     is_true: Floats  # (n,): 1 or 0
     weight: Floats  # (n,): true facts weigh as much as false ones together
 
-    @classmethod
-    def join(cls, parts: Iterable[Evidence]) -> Evidence:
-        """Join the evidence of several sets of facts."""
-        parts = list(parts)
-        return cls(
-            np.concatenate([part.features for part in parts]),
-            np.concatenate([part.is_true for part in parts]),
-            np.concatenate([part.weight for part in parts]),
-        )
+
+def join_evidence(parts: Iterable[Evidence]) -> Evidence:
+    """Join the evidence of several sets of facts."""
+    return Evidence(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def gather_evidence(
@@ -114,7 +107,7 @@ def gather_evidence(
         features = np.column_stack([plausibility, log_fit(fit)])
         n = len(block)
         parts.append(Evidence(features, np.full(n, is_true), np.full(n, weight)))
-    return Evidence.join(parts)
+    return join_evidence(parts)
 
 
 def corrupt(
@@ -156,25 +149,21 @@ def corrupt(
 def fit_confidence(evidence: Evidence, shape: Shape | None = None) -> Confidence:
     """Fit a confidence; its shape depends on the number of facts where it is not given."""
     slope, fit_slope, intercept = _fit_logistic(evidence)
+    confidence = Confidence(slope=slope, fit_slope=fit_slope, intercept=intercept)
     if shape is None:
         enough = evidence.is_true.sum() >= ISOTONIC_FACTS and find_spec("sklearn") is not None
         shape = "isotonic" if enough else "logistic"
     if shape == "logistic":
-        return Confidence(slope=slope, fit_slope=fit_slope, intercept=intercept)
+        return confidence
 
     from sklearn.isotonic import IsotonicRegression  # type: ignore[import-untyped]
 
     x = evidence.features @ np.array([slope, fit_slope]) + intercept
     curve = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
     curve.fit(x, evidence.is_true, evidence.weight)
-    return Confidence(
-        shape=shape,
-        slope=slope,
-        fit_slope=fit_slope,
-        intercept=intercept,
-        at=tuple(curve.X_thresholds_.tolist()),
-        chance=tuple(curve.y_thresholds_.tolist()),
-    )
+    at = tuple(curve.X_thresholds_.tolist())
+    chance = tuple(curve.y_thresholds_.tolist())
+    return confidence.model_copy(update={"shape": shape, "at": at, "chance": chance})
 
 
 def _fit_logistic(evidence: Evidence) -> list[float]:
@@ -206,6 +195,7 @@ def _newton(x: Floats, y: Floats, weight: Floats) -> Floats:
     design = np.column_stack([x, np.ones(len(x))])
     prior = np.diag([*np.full(x.shape[1], 1e-2), 1e-6])
     theta = np.zeros(design.shape[1])
+
     for _ in range(NEWTON_STEPS):
         chance = _sigmoid(design @ theta)
         gradient = design.T @ (weight * (chance - y)) + prior @ theta
@@ -219,15 +209,3 @@ def _newton(x: Floats, y: Floats, weight: Floats) -> Floats:
 
 def _sigmoid(x: Floats) -> Floats:
     return 1 / (1 + np.exp(-np.clip(x, -500, 500)))
-
-
-def area_under_curve(true: Floats, false: Floats) -> float:
-    """Return the chance that a true fact has more than a false one, ties half.
-
-    >>> area_under_curve(np.array([2.0, 3.0]), np.array([1.0, 2.0]))
-    0.875
-    """
-    ordered = np.sort(false)
-    below = np.searchsorted(ordered, true, side="left")
-    not_above = np.searchsorted(ordered, true, side="right")
-    return float((below + not_above).mean() / (2 * len(false)))

@@ -10,7 +10,7 @@ import torch
 from getd.arrays import Bools, Floats
 from getd.config import Settings
 from getd.evaluation.scoring import filtered_scores
-from getd.facts.facts import Blocks, Facts
+from getd.facts.facts import Blocks
 from getd.facts.known_answers import KnownAnswers
 from getd.models.base import ScoringModel
 
@@ -30,12 +30,20 @@ def reliability_under(
     model: ScoringModel, blocks: Blocks, known: KnownAnswers, temperatures: Mapping[int, Floats]
 ) -> list[Reliability]:
     """Measure the first answers to all questions of facts, with each temperature of their arity."""
-    answered = [
-        _first_answers(model, facts, known, temperatures[arity]) for arity, facts in blocks.items()
-    ]
-    probabilities = np.concatenate([probability for probability, _ in answered], axis=1)
-    right = np.concatenate([right for _, right in answered])
-    return [reliability_of(probability, right) for probability in probabilities]
+    probabilities = []  # (t, b) each
+    right = []
+    for arity, facts in blocks.items():
+        for position in range(arity):
+            for batch in filtered_scores(model, facts, [position], known):
+                best = batch.scores.max(dim=1)
+                below = batch.scores - best.values[:, None]
+                scaled = [torch.exp(below / t).sum(dim=1) for t in temperatures[arity].tolist()]
+                probabilities.append(torch.stack(scaled).reciprocal())
+                right.append(best.indices == batch.answers)
+
+    is_right = torch.cat(right).double().numpy()
+    tables = torch.cat(probabilities, dim=1).double().numpy()
+    return [reliability_of(probability, is_right) for probability in tables]
 
 
 def reliability_of(probability: Floats, right: Floats | Bools, bins: int = BINS) -> Reliability:
@@ -47,31 +55,16 @@ def reliability_of(probability: Floats, right: Floats | Bools, bins: int = BINS)
     """
     means = []
     shares = []
-    distances = []
+    distances = []  # of the two, for each question
     for rows in np.array_split(np.argsort(probability, kind="stable"), bins):
         if len(rows):
             means.append(float(probability[rows].mean()))
             shares.append(float(right[rows].mean()))
             distances.append(abs(means[-1] - shares[-1]) * len(rows))
+
     return Reliability(
         error=round(sum(distances) / len(probability), 12),
         probability=tuple(means),
         right=tuple(shares),
         questions=len(probability),
     )
-
-
-def _first_answers(
-    model: ScoringModel, facts: Facts, known: KnownAnswers, temperatures: Floats
-) -> tuple[Floats, Floats]:
-    """Return the probability of each first answer, ``(t, q)``, and whether it is right."""
-    probabilities = []
-    right = []
-    for position in range(facts.arity):
-        for batch in filtered_scores(model, facts, [position], known):
-            best = batch.scores.max(dim=1)
-            below = batch.scores - best.values[:, None]
-            shares = [torch.exp(below / t).sum(dim=1).reciprocal() for t in temperatures.tolist()]
-            probabilities.append(torch.stack(shares))
-            right.append(best.indices == batch.answers)
-    return torch.cat(probabilities, dim=1).double().numpy(), torch.cat(right).double().numpy()

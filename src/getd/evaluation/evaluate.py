@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from getd.arrays import Bools
 from getd.choices import Ties
-from getd.evaluation.groups import GROUPINGS, Groups, check_groupings, group_questions
+from getd.evaluation.groups import GROUPINGS, check_groupings, group_questions
 from getd.evaluation.metrics import Metrics, mean_reciprocal_rank, measure
-from getd.evaluation.protocol import (
-    LEVEL,
-    Protocol,
-    Provenance,
-    chosen_epoch,
-    filter_splits,
-    fitted_memory,
-    left_out,
-)
+from getd.evaluation.protocol import LEVEL, Protocol, Provenance, filter_splits, left_out
 from getd.evaluation.rank_scores import Ranks
 from getd.evaluation.ranks import rank_facts
 from getd.evaluation.report import Evaluation, GroupMetrics
@@ -50,18 +42,11 @@ def evaluate(
 
     Known answers are those of all splits if test is evaluated, those of train and valid otherwise.
 
-    Parameters
-    ----------
-    ties
-        The rank of candidates that are level; see :func:`~getd.evaluation.ranks.rank_facts`.
-    sample
-        The number of facts to evaluate on, drawn at random by ``seed``; None: all.
-    by
-        The breakdowns: by arity, position, relation, and by whether the question was seen.
-    baselines
-        Whether to measure frequency and lookup, counted on the facts trained on, as well.
-    provenance
-        How the model came to be, for the protocol; by default it was trained on train.
+    ``ties`` are ranked as by :func:`~getd.evaluation.ranks.rank_facts`. ``sample`` is the number of
+    facts to draw at random by ``seed``; None: all. ``by`` names the breakdowns: by arity, position,
+    relation, and by whether a fact trained on answers the question too. With ``baselines``,
+    frequency and lookup, counted on the facts trained on, are measured as well. ``provenance`` says
+    how the model came to be; by default it was trained on train.
     """
     check_groupings(by)
     trained_on = provenance.trained_on
@@ -73,10 +58,15 @@ def evaluate(
         for name, baseline in baseline_models(kb, trained_on).items():
             baseline_ranks[name] = questions.rank(baseline)
 
-    groups = {}
+    groups: dict[str, dict[str, GroupMetrics]] = {}
     for grouping in by:
-        labels = group_questions(grouping, blocks, kb, trained_on)
-        groups[grouping] = _measure_groups(questions, labels, ranks, baseline_ranks)
+        groups[grouping] = {}
+        for group, mask in group_questions(grouping, blocks, kb, trained_on):
+            metrics = questions.measure(ranks, mask).as_dict()
+            mrrs = {}
+            for name, other in baseline_ranks.items():
+                mrrs[name] = mean_reciprocal_rank(other.rank[mask])
+            groups[grouping][group] = GroupMetrics(**metrics, baselines=mrrs)
 
     is_sample = count(blocks) < count(kb.split(split))
     protocol = Protocol(
@@ -90,8 +80,8 @@ def evaluate(
         candidates=kb.n_entities,
         questions=len(ranks.rank),
         members=len(model.bare.members) if isinstance(model.bare, Ensemble) else 1,
-        epoch=chosen_epoch(provenance.epoch),
-        memory=fitted_memory(model.memory_weights, provenance),
+        epoch=provenance.chosen_epoch(),
+        memory=provenance.fitted_memory(model.memory_weights),
     )
     return Evaluation(
         protocol=protocol,
@@ -99,19 +89,6 @@ def evaluate(
         baselines={name: questions.measure(other) for name, other in baseline_ranks.items()},
         by=groups,
     )
-
-
-def _measure_groups(
-    questions: _Questions, groups: Groups, ranks: Ranks, baseline_ranks: Mapping[str, Ranks]
-) -> dict[str, GroupMetrics]:
-    measured = {}
-    for group, mask in groups.masks():
-        metrics = questions.measure(ranks, mask)
-        mrrs = {}
-        for baseline, other in baseline_ranks.items():
-            mrrs[baseline] = mean_reciprocal_rank(other.rank[mask])
-        measured[group] = GroupMetrics(**metrics.as_dict(), baselines=mrrs)
-    return measured
 
 
 def evaluate_baselines(kb: KnowledgeBase, split: str = "test") -> dict[str, Metrics]:

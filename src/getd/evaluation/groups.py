@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import get_args
 
 import numpy as np
@@ -11,47 +10,42 @@ import numpy as np
 from getd.arrays import Bools, Ids
 from getd.choices import Grouping
 from getd.errors import ConfigError, nearest
-from getd.facts.facts import Blocks, Facts
+from getd.facts.facts import Blocks
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.facts.known_answers import KnownAnswers
 
 GROUPINGS: tuple[Grouping, ...] = get_args(Grouping)
 
 
-@dataclass(frozen=True, eq=False)
-class Groups:
-    """The group of each question; questions are in the order of arity, fact and position."""
-
-    number: Ids  # (q,)
-    names: Sequence[str]  # by number
-
-    def masks(self) -> Iterator[tuple[str, Bools]]:
-        """Yield the name of each group that has questions, and which questions it has."""
-        for number in np.unique(self.number).tolist():
-            yield self.names[number], self.number == number
-
-
 def group_questions(
     grouping: str, blocks: Blocks, kb: KnowledgeBase, trained_on: Sequence[str]
-) -> Groups:
-    """Group the questions of facts; a question is *seen* if a fact trained on answers it too."""
-    names: Sequence[str]
+) -> Iterator[tuple[str, Bools]]:
+    """Yield the name of each group of questions, and which questions of facts it has.
+
+    Questions are in the order of arity, fact and position. A question is *seen* if a fact trained
+    on answers it too.
+    """
+    names: Sequence[str] = [str(number) for number in range(max(blocks) + 1)]
     if grouping == "relation":
-        numbers = [facts.relation[:, None] for facts in blocks.values()]
         names = list(kb.relations)
     elif grouping == "seen":
-        known = kb.known(*trained_on)
-        numbers = [_is_seen(facts, known) for facts in blocks.values()]
         names = ["unseen", "seen"]
-    else:
-        by_position = grouping == "position"
-        numbers = [np.arange(n)[None] if by_position else np.array([[n]]) for n in blocks]
-        names = [str(number) for number in range(max(blocks) + 1)]
+        known = kb.known(*trained_on)
 
     parts = []
-    for number, facts in zip(numbers, blocks.values(), strict=True):
+    for arity, facts in blocks.items():
+        number: Ids | Bools = np.array(arity)
+        if grouping == "relation":
+            number = facts.relation[:, None]
+        elif grouping == "position":
+            number = np.arange(arity)
+        elif grouping == "seen":
+            questions = [(facts.relation, facts.entities, position) for position in range(arity)]
+            number = np.column_stack([known.is_known(*question) for question in questions])
         parts.append(np.broadcast_to(number, facts.entities.shape).reshape(-1))
-    return Groups(np.concatenate(parts), names)
+
+    numbers = np.concatenate(parts)
+    for group in np.unique(numbers).tolist():
+        yield names[group], numbers == group
 
 
 def check_groupings(by: Sequence[str]) -> None:
@@ -61,11 +55,3 @@ def check_groupings(by: Sequence[str]) -> None:
             expected = ", ".join(GROUPINGS)
             hint = nearest(grouping, GROUPINGS)
             raise ConfigError(f"by: expected one of {expected}, found {grouping!r}{hint}")
-
-
-def _is_seen(facts: Facts, known: KnownAnswers) -> Ids:
-    """Return whether each question of facts has a known answer, ``(n, arity)``: 0 or 1."""
-    seen = []
-    for position in range(facts.arity):
-        seen.append(known.is_known(facts.relation, facts.entities, position))
-    return np.column_stack(seen).astype(np.int64)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from getd.evaluation.record import Record
 from getd.facts.knowledge_base import KnowledgeBase
@@ -25,6 +26,10 @@ class Choice:
     filter: tuple[str, ...] = ()  # the splits whose known answers were left out of the ranks
     sample: int | None = None  # how many facts of the split, drawn at random; None: all
 
+    def ranking(self) -> dict[str, Any]:
+        """Return what the JSON form says about the ranks."""
+        return {"filter": left_out(self.filter) if self.filter else None, "sample": self.sample}
+
 
 @dataclass(frozen=True)
 class Provenance:
@@ -33,6 +38,21 @@ class Provenance:
     trained_on: tuple[str, ...] = ("train",)  # the splits whose facts it has seen
     epoch: Choice | None = None  # which facts chose the epoch of its weights
     memory: Choice | None = None  # which facts the weights of its memory were fitted on
+
+    def chosen_epoch(self) -> ChosenEpoch | None:
+        """Return what a protocol says about the epoch."""
+        if self.epoch is None:
+            return None
+        return ChosenEpoch(chosen_on=self.epoch.split, **self.epoch.ranking())
+
+    def fitted_memory(self, weights: int | None) -> FittedMemory | None:
+        """Return what a protocol says about a memory of so many weights; None: there is none."""
+        if weights is None:
+            return None
+        fitted = {}
+        if self.memory is not None:
+            fitted = {"fitted_on": self.memory.split, **self.memory.ranking()}
+        return FittedMemory(counts=self.trained_on, weights=weights, **fitted)
 
 
 class ChosenEpoch(Record):
@@ -111,31 +131,6 @@ def known_for_choosing(kb: KnowledgeBase) -> KnownAnswers:
     """Return the known answers to leave out where something is chosen or fitted on validation."""
     kb.require("valid")
     return kb.known(*filter_splits(kb, "valid"))
-
-
-def chosen_epoch(choice: Choice | None) -> ChosenEpoch | None:
-    """Return what a protocol says about the choice of the epoch."""
-    if choice is None:
-        return None
-    filtered = left_out(choice.filter) if choice.filter else None
-    return ChosenEpoch(chosen_on=choice.split, filter=filtered, sample=choice.sample)
-
-
-def fitted_memory(weights: int | None, provenance: Provenance) -> FittedMemory | None:
-    """Return what a protocol says about a memory with so many weights; None: there is no memory."""
-    if weights is None:
-        return None
-    counts = provenance.trained_on
-    choice = provenance.memory
-    if choice is None:
-        return FittedMemory(counts=counts, weights=weights)
-    return FittedMemory(
-        counts=counts,
-        weights=weights,
-        fitted_on=choice.split,
-        filter=left_out(choice.filter) if choice.filter else None,
-        sample=choice.sample,
-    )
 
 
 def left_out(splits: Sequence[str]) -> str:

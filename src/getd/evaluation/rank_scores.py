@@ -29,12 +29,9 @@ MAX_EXACT = 2**24  # up to here float32 counts exactly
 
 @dataclass(frozen=True, eq=False)
 class Ranks:
-    """The ranks of answers, from 1: ``(n, arity)`` for facts, ``(n, 1)`` for relations.
+    """The ranks of answers, from 1."""
 
-    For a table of scores they are ``(b,)``.
-    """
-
-    rank: Floats
+    rank: Floats  # (n, arity) for facts, (n, 1) for relations, (b,) for a table of scores
     candidates: Ids  # how many were ranked, the answer included: all but the other known answers
 
 
@@ -48,35 +45,14 @@ def rank_scores(
 ) -> Ranks:
     """Rank one candidate of each row of scores among all of the row but the other known answers.
 
-    Parameters
-    ----------
-    scores
-        ``(b, m)``, higher is better; they are not changed.
-    answers
-        ``(b,)``, the columns to rank.
-    known
-        The known answers of each row, from :meth:`KnownAnswers.lookup`; None: there are none.
-        Whether the ranked answer is among them makes no difference.
-    ties
-        As in :func:`~getd.evaluation.ranks.rank_facts`.
-    tolerance
-        Scores that differ from the answer's by no more than this are level; a number, or ``(b,)``.
+    ``scores`` are ``(b, m)``, higher is better; they are read once, and not changed. ``answers``
+    ``(b,)`` are the columns to rank. ``known`` come from :meth:`KnownAnswers.lookup`; whether they
+    include the ranked answer makes no difference. ``ties`` is as in
+    :func:`~getd.evaluation.ranks.rank_facts`. Scores that differ from the answer's by no more than
+    ``tolerance``, a number or ``(b,)``, are level with it.
 
-    Raises
-    ------
-    NonFiniteScores
-        If a score is NaN or infinite.
-    ShapeError
-        If there are not as many answers, or rows of known answers, as rows of scores.
-
-    Notes
-    -----
-    Scores are read from memory once; nothing of their size is made.
-
-    Examples
-    --------
-    In the first row, candidates 1 and 2 share the ranks 2 and 3. With 0 and 1 known, they share
-    the ranks 1 and 2.
+    Raises :class:`NonFiniteScores` if a score is NaN or infinite, and :class:`ShapeError` if there
+    are not as many answers, or rows of known answers, as rows of scores.
 
     >>> scores = torch.tensor([[0.9, 0.5, 0.5, 0.1], [0.9, 0.5, 0.5, 0.1]])
     >>> rank_scores(scores, np.array([1, 3])).rank.tolist()

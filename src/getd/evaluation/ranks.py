@@ -33,7 +33,7 @@ class BlockScorer:
     # The scores (b, m) of the candidates start .. stop - 1, valid until the next call.
     score: Callable[[int, int], Tensor]
     # The rounding (b, 1), from the answers (b,) and scores (b, m) that theirs are among.
-    rounding: Callable[[Tensor, Tensor], Tensor]
+    rounding: Callable[[Tensor, Tensor], Tensor] = lambda answers, scores: score_rounding(scores)
 
     def level(self, answers: Tensor, scores: Tensor, start: int) -> Level:
         """Return the scores level with those of the answers, which lie in the span at ``start``."""
@@ -52,28 +52,16 @@ def rank_facts(
 ) -> Ranks:
     """Rank the entity at each position of facts among all entities but the other known answers.
 
-    Parameters
-    ----------
-    ties
-        The rank of candidates that are level with the answer, which means that rounding alone could
-        put their scores apart (:mod:`~getd.evaluation.rounding`). ``realistic`` gives the mean of
-        the ranks they share (a constant model earns chance), ``optimistic`` the first,
-        ``pessimistic`` the last.
-    chunk
-        How many scores are held at a time.
+    Candidates are level with the answer if rounding alone could put their scores apart
+    (:mod:`~getd.evaluation.rounding`). Such ``ties`` get the mean of the ranks they share
+    (``realistic``: a constant model earns chance), the first (``optimistic``) or the last
+    (``pessimistic``). Raises :class:`NonFiniteScores` if a score is NaN or infinite.
 
-    Raises
-    ------
-    NonFiniteScores
-        If a score is NaN or infinite.
-
-    Notes
-    -----
-    A :class:`DotProductModel` makes the queries of a block of questions once and multiplies them
-    with slices of its table, into one buffer: memory beyond the table does not depend on the number
-    of entities.
+    ``chunk`` is the number of scores held at a time. A :class:`DotProductModel` makes the queries
+    of a block of questions once and multiplies them with slices of its table, into one buffer:
+    memory beyond the table does not depend on the number of entities.
     """
-    slots = []
+    ranks = []
     with model.scoring() as device:
         relation, entities = facts.to_tensors(device)
         min_rows = MIN_ROWS
@@ -83,8 +71,11 @@ def rank_facts(
         for position in range(facts.arity):
             scorer = _position_scorer(model, relation, entities, position, chunk)
             slot = _Slot(scorer, model.n_entities, facts, position, known, device, min_rows)
-            slots.append(_rank_slot(slot, ties, chunk))
-    return _join(slots)
+            ranks.append(_rank_slot(slot, ties, chunk))
+    return Ranks(
+        np.column_stack([column.rank for column in ranks]),
+        np.column_stack([column.candidates for column in ranks]),
+    )
 
 
 def rank_relations(
@@ -101,10 +92,11 @@ def rank_relations(
 
         def scorer(rows: Tensor) -> BlockScorer:
             scores = model.score_relations(entities[rows])
-            return BlockScorer(lambda start, stop: scores[:, start:stop], _rounding_of_scores)
+            return BlockScorer(lambda start, stop: scores[:, start:stop])
 
         slot = _Slot(scorer, model.n_relations, facts, None, known, device, MIN_ROWS)
-        return _join([_rank_slot(slot, ties, chunk)])
+        ranks = _rank_slot(slot, ties, chunk)
+    return Ranks(ranks.rank[:, None], ranks.candidates[:, None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +169,7 @@ def _any_scorer(model: ScoringModel, position: int) -> Callable[[Tensor, Tensor]
             return model.score_candidates(relation, given, position, candidates)
 
         if not isinstance(model, DotProductModel):
-            return BlockScorer(score, _rounding_of_scores)
+            return BlockScorer(score)
 
         # The model adds something to a dot product: it has the rounding of both.
         query = model.query(relation, given, position)
@@ -189,10 +181,6 @@ def _any_scorer(model: ScoringModel, position: int) -> Callable[[Tensor, Tensor]
         return BlockScorer(score, rounding)
 
     return scorer
-
-
-def _rounding_of_scores(answers: Tensor, scores: Tensor) -> Tensor:
-    return score_rounding(scores)
 
 
 def _balanced_rows(n_questions: int, n_candidates: int, chunk: int) -> int:
@@ -256,8 +244,3 @@ def _count_block(slot: _Slot, rows: Ids, spans: Ids, home: int) -> tuple[Floats,
         span_rows, span_values = left_out[:, ends[span] : ends[span + 1]]
         counts += count_rivals(scores, level, span_rows, span_values - start)
     return counts.cpu().numpy(), others
-
-
-def _join(slots: list[Ranks]) -> Ranks:
-    rank = np.column_stack([slot.rank for slot in slots])
-    return Ranks(rank, np.column_stack([slot.candidates for slot in slots]))

@@ -1,10 +1,13 @@
-"""The JSON objects of an evaluation."""
+"""JSON objects with a checked form."""
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from getd.errors import RunError
 
 
 class Record(BaseModel):
@@ -13,5 +16,23 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow")
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the JSON form: text keys, plain numbers, and no key that was not given."""
+        """Return the JSON form, without keys that were not given."""
         return self.model_dump(mode="json", exclude_unset=True)
+
+
+class FittedFile(Record):
+    """A JSON file with what was fitted to a model."""
+
+    expected: ClassVar[str]  # what the file should hold, for the message about one that does not
+
+    @classmethod
+    def parse(cls, value: Any, path: Path) -> Self:
+        """Check what a JSON file holds."""
+        try:
+            return cls.model_validate(value)
+        except ValidationError:
+            raise RunError(f"{path}: expected {cls.expected}") from None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the JSON form; a key that a file did not have is not added."""
+        return self.model_dump(mode="json", include=self.model_fields_set)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from html import escape
-from typing import Any
 
 from pydantic import AliasChoices, Field
 
@@ -83,12 +81,12 @@ class Evaluation(Record):
 
     def _repr_html_(self) -> str:
         """Show the metrics as a table in a notebook."""
-        rows = {"this model": self.metrics}
-        rows |= {f"baseline: {name}": metrics for name, metrics in self.baselines.items()}
-        lines = [f"<tr><th></th>{_cells('th', SHOWN.values())}</tr>"]
-        for name, metrics in rows.items():
-            values = _cells("td", [f"{getattr(metrics, key):.4f}" for key in SHOWN])
-            lines.append(f"<tr><th>{escape(name)}</th>{values}</tr>")
+        head = "".join(f"<th>{name}</th>" for name in SHOWN.values())
+        lines = [f"<tr><th></th>{head}</tr>"]
+        for name, metrics in {"this model": self.metrics, **self.baselines}.items():
+            cells = "".join(f"<td>{getattr(metrics, key):.4f}</td>" for key in SHOWN)
+            lines.append(f"<tr><th>{escape(name)}</th>{cells}</tr>")
+
         protocol = escape(f"{self.protocol.split}: {self.protocol.sentence()}")
         return f"<table><caption>{protocol}</caption>{''.join(lines)}</table>"
 
@@ -98,28 +96,3 @@ class Report(Evaluation):
 
     best_epoch: int | None = None  # None: the last epoch was kept
     valid_mrr: float | None = None  # of the best epoch
-
-
-def rename_floors(result: Any) -> Any:
-    """Return a result that says ``baselines`` where older versions wrote ``floors``.
-
-    >>> rename_floors({"floors": {}, "by": {"arity": {"2": {"floors": {}}}}})
-    {'baselines': {}, 'by': {'arity': {'2': {'baselines': {}}}}}
-    """
-    if not isinstance(result, dict):
-        return result
-    renamed = {"baselines" if key == "floors" else key: value for key, value in result.items()}
-    for key, depth in (("by", 2), ("rows", 1)):
-        if key in renamed:
-            renamed[key] = _rename_below(renamed[key], depth)
-    return renamed
-
-
-def _rename_below(value: Any, depth: int) -> Any:
-    if depth == 0 or not isinstance(value, dict):
-        return rename_floors(value)
-    return {key: _rename_below(below, depth - 1) for key, below in value.items()}
-
-
-def _cells(tag: str, values: Iterable[str]) -> str:
-    return "".join(f"<{tag}>{escape(value)}</{tag}>" for value in values)

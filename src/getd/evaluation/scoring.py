@@ -45,15 +45,9 @@ def filtered_scores(
 ) -> Iterator[ScoredBatch]:
     """Score all candidates at some positions of facts: batch by batch, position by position.
 
-    The model scores in evaluation mode and without gradients. A deadline is checked before each
-    batch.
-
-    Parameters
-    ----------
-    temperature
-        Divide the scores by it. A dot product model makes the queries of all positions at once.
-    budget
-        How many scores a batch may have.
+    The model scores in evaluation mode and without gradients. The deadline is checked before each
+    batch, which has at most ``budget`` scores for a position. With a ``temperature``, scores are
+    divided by it, and a dot product model makes the queries of all positions at once.
     """
     rows = max(1, min(BATCH_ROWS, budget // model.n_entities))
     for start in range(0, len(facts), rows):
@@ -123,12 +117,13 @@ def held_out_loss(
 ) -> float:
     """Return the mean of minus the log-probability of each entity at its position.
 
-    It is computed without dropout, smoothing and regularisers, so it is not quite comparable with
-    the loss that training shows for its own facts.
+    There is no dropout, smoothing and regulariser in it, unlike in the loss that training shows.
     """
     total = 0.0
     questions = 0
-    budget = BATCH_ROWS * model.n_entities  # full batches: the order of the sum depends on them
+
+    # Batches are of one size, however many entities there are: the rounding of sums depends on it.
+    budget = BATCH_ROWS * model.n_entities
     for facts in sample_facts(blocks, sample, seed).values():
         for batch in filtered_scores(model, facts, range(facts.arity), known, budget=budget):
             scores = batch.scores.double()

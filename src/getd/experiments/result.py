@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from getd.config import override
-from getd.evaluation.report import Evaluation, rename_floors
+from getd.evaluation.report import Evaluation
 from getd.experiments.rows import Point
 from getd.io.atomic import atomic_path
 from getd.io.environment import VERSIONS, commit_of, machine_facts
@@ -42,7 +42,14 @@ def write_result(into: Path, point: Point, found: Mapping[str, Any]) -> Path:
 def read_results(into: Path) -> list[dict[str, Any]]:
     """All measurements that are kept, by name."""
     paths = sorted((into / "results").glob("*.json"))
-    return [rename_floors(json.loads(path.read_text(encoding="utf-8"))) for path in paths]
+    return [_read(path) for path in paths]
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Read a result; older ones say floors in place of baselines."""
+    text = path.read_text(encoding="utf-8")
+    result: dict[str, Any] = json.loads(text.replace('"floors":', '"baselines":'))
+    return result
 
 
 def chosen_by(result: Mapping[str, Any]) -> str:

@@ -16,7 +16,6 @@ sum of their exponentials for each :math:`T` is kept, and the highest of them, w
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
 from functools import partial
 from math import inf
 from typing import NamedTuple
@@ -37,6 +36,7 @@ SCALES = (0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)  # T
 PRIOR = 3.0  # λ
 SOFTNESS = 0.5  # of the sigmoid
 HIGHEST = 100  # candidates that the memory does not know, which are kept for ranks
+Step = Callable[[Tensor], Tensor]  # the lead of a candidate to what it adds to the rank
 
 
 class Fit(NamedTuple):
@@ -46,8 +46,17 @@ class Fit(NamedTuple):
     scale: float  # T
 
 
-@dataclass(frozen=True)
-class Questions:
+def hard_step(lead: Tensor) -> Tensor:
+    """Return 1 above the answer, and one half level with it."""
+    return (lead > 0).double() + 0.5 * (lead == 0).double()
+
+
+def soft_step(lead: Tensor) -> Tensor:
+    """Return the same with a slope, for gradients."""
+    return torch.sigmoid(lead / SOFTNESS)
+
+
+class Questions(NamedTuple):
     """Questions with one open position, reduced to what weights can change."""
 
     rows: Tensor  # (t,): the questions of the candidates that the memory knows, and of the answers
@@ -59,33 +68,28 @@ class Questions:
 
     @classmethod
     def score(
-        cls,
-        model: ScoringModel,
-        memory: Memory,
-        facts: Facts,
-        position: int,
-        known: KnownAnswers,
+        cls, model: ScoringModel, memory: Memory, facts: Facts, position: int, known: KnownAnswers
     ) -> Questions:
         """Score the questions that facts ask at a position."""
         budget = BATCH_ROWS * model.n_entities
         parts = []
         for batch in filtered_scores(model, facts, [position], known, budget=budget):
             part = _reduce(batch, memory)
-            parts.append(replace(part, rows=part.rows + batch.rows.start))
-        names = [field.name for field in fields(cls)]
-        return cls(*(torch.cat([getattr(part, name) for part in parts]) for name in names))
+            parts.append(part._replace(rows=part.rows + batch.rows.start))
+        return cls(*map(torch.cat, zip(*parts, strict=True)))
 
     def take(self, mask: Tensor) -> Questions:
         """Select questions by a mask."""
         kept = mask[self.rows]
         number = mask.cumsum(0) - 1
+
         return Questions(
-            number[self.rows[kept]],
-            self.scores[kept],
-            self.features[kept],
-            self.is_answer[kept],
-            self.rest[mask],
-            self.highest[mask],
+            rows=number[self.rows[kept]],
+            scores=self.scores[kept],
+            features=self.features[kept],
+            is_answer=self.is_answer[kept],
+            rest=self.rest[mask],
+            highest=self.highest[mask],
         )
 
     def loss(self, theta: Tensor, scale: int) -> Tensor:
@@ -96,20 +100,8 @@ class Questions:
         total = torch.exp(rest - top).index_add(0, self.rows, torch.exp(scores - top[self.rows]))
         return (top + total.log()).sum() - scores[self.is_answer].sum()
 
-    def reciprocal_ranks(self, theta: Tensor, scale: float) -> Tensor:
-        """Return the reciprocal ranks of the answers; ties share the mean rank.
-
-        Only the highest of the candidates that the memory does not know are counted.
-        """
-        return self._reciprocal_ranks(theta, scale, _step)
-
-    def soft_reciprocal_ranks(self, theta: Tensor, scale: float) -> Tensor:
-        """Return the same with a sigmoid in place of the step."""
-        return self._reciprocal_ranks(theta, scale, lambda above: torch.sigmoid(above / SOFTNESS))
-
-    def _reciprocal_ranks(
-        self, theta: Tensor, scale: float, step: Callable[[Tensor], Tensor]
-    ) -> Tensor:
+    def reciprocal_ranks(self, theta: Tensor, scale: float, step: Step = hard_step) -> Tensor:
+        """Return the reciprocal ranks of the answers among the candidates that are kept."""
         scores = scale * self.scores + self.features @ theta
         answers = (self.rows[self.is_answer],)
         answer = torch.zeros_like(self.rest[:, 0]).index_put(answers, scores[self.is_answer])
@@ -118,10 +110,6 @@ class Questions:
         known = step(scores - answer[self.rows]).masked_fill(self.is_answer, 0.0)
         others = step(scale * self.highest - answer[:, None])
         return 1 / (1 + others.sum(dim=1).index_add(0, self.rows, known))
-
-
-def _step(above: Tensor) -> Tensor:
-    return (above > 0).double() + 0.5 * (above == 0).double()
 
 
 def _reduce(batch: ScoredBatch, memory: Memory) -> Questions:
@@ -174,7 +162,7 @@ def fit_weights(
 def _fit(questions: Questions, sources: Sequence[str]) -> MemoryWeights:
     deviation = questions.features.std(dim=0, correction=0)
     deviation = torch.where(deviation > 0, deviation, 1.0)
-    questions = replace(questions, features=questions.features / deviation)
+    questions = questions._replace(features=questions.features / deviation)
 
     # The sum of reciprocal ranks that each fit has on the half it was not fitted on.
     first = torch.arange(len(questions.rest)) % 2 == 0
@@ -190,9 +178,8 @@ def _fit(questions: Questions, sources: Sequence[str]) -> MemoryWeights:
         return MemoryWeights()
     theta, scale = fits(questions)[best]
     weights = {}
-    for name, (share, log_share) in zip(
-        sources, (theta / deviation).view(-1, 2).tolist(), strict=True
-    ):
+    pairs = (theta / deviation).view(-1, 2).tolist()
+    for name, (share, log_share) in zip(sources, pairs, strict=True):
         weights[name] = SourceWeights(share=share, log_share=log_share)
     return MemoryWeights(scale=scale, sources=weights)
 
@@ -203,7 +190,7 @@ def fits(questions: Questions) -> list[Fit]:
     likely, scale = _likeliest(questions, nothing)
 
     def loss(theta: Tensor) -> Tensor:
-        return -questions.soft_reciprocal_ranks(theta, scale).sum()
+        return -questions.reciprocal_ranks(theta, scale, soft_step).sum()
 
     ranked, _ = _minimise(loss, likely, likely)
     return [Fit(nothing, 1.0), Fit(likely, scale), Fit(ranked, scale)]
@@ -213,9 +200,11 @@ def _likeliest(questions: Questions, start: Tensor) -> Fit:
     theta = start
     best = Fit(start, 1.0)
     least = inf
+
+    # The loss is convex in theta and scale: once it rises, larger scales are only worse.
     for number, scale in enumerate(SCALES):
         theta, loss = _minimise(partial(questions.loss, scale=number), theta, start)
-        if loss > least:  # it is convex in theta and scale: larger scales are only worse
+        if loss > least:
             break
         least = loss
         best = Fit(theta, scale)

@@ -136,14 +136,12 @@ def _name(given: tuple[int, ...]) -> str:
 
 
 def _co_occurrences(blocks: Mapping[int, Facts], n_entities: int, number: int) -> tuple[Ids, Ids]:
-    """Return ``number`` entities of a fact as a key, with each of its other entities; of all facts.
-
-    The entities of a key are in the order of their ids.
-    """
+    """Return ``number`` entities of a fact as a key, with each other entity of it; of all facts."""
     keys = [np.zeros(0, dtype=np.int64)]
     values = [np.zeros(0, dtype=np.int64)]
     for arity, facts in blocks.items():
         for given in combinations(range(arity), number):
+            # The entities of a key are in the order of their ids.
             key = np.zeros(len(facts), dtype=np.int64)
             for column in np.sort(facts.entities[:, given], axis=1).T:
                 key = key * n_entities + column

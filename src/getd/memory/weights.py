@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import torch
-from pydantic import ConfigDict, Field, FiniteFloat, ValidationError
+from pydantic import Field, FiniteFloat
 from torch import Tensor
 
 from getd.config import Settings
-from getd.errors import RunError
+from getd.evaluation.record import FittedFile
 
 
 class SourceWeights(Settings):
@@ -36,25 +34,13 @@ class MemoryWeights(Settings):
         return torch.tensor(pairs, dtype=torch.float64)
 
 
-class MemoryFile(Settings):
+class MemoryFile(FittedFile):
     """``memory.json``: the weights of a memory, how they were fitted, and to which model."""
 
-    model_config = ConfigDict(extra="ignore")
+    expected = "the weights of a memory, found others"
 
     weights: dict[str, MemoryWeights]  # by arity and position: "4-0"
     valid_mrr: FiniteFloat | None = None
     sample: int | None = None  # validation facts that they were fitted on; None: all
     filter: tuple[str, ...] | None = None  # splits whose known answers were left out; None: all
     fitted_to: str | None = None  # the fingerprint of a model; None: from before it was kept
-
-    @classmethod
-    def parse(cls, value: Any, path: Path) -> MemoryFile:
-        """Check what a JSON file holds."""
-        try:
-            return cls.model_validate(value)
-        except ValidationError:
-            raise RunError(f"{path}: expected the weights of a memory, found others") from None
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the JSON form; a key that a file did not have is not added."""
-        return self.model_dump(mode="json", include=self.model_fields_set)
