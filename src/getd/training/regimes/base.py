@@ -35,7 +35,7 @@ class TrainStep(Protocol):
     """A prepared batch: all that an optimiser step needs beside the model."""
 
     def backward(self, model: ScoringModel) -> float:
-        """Leave the gradients of the mean loss in the parameters, which have none, and return it."""
+        """Leave the gradients of the mean loss in the parameters (they have none); return it."""
 
 
 @dataclass(eq=False)
