@@ -94,7 +94,7 @@ def test_subject_relation_object_and_qualifiers_come_back(
 ) -> None:
     builder = HyperBuilder()
     for line, fact in enumerate(facts):
-        builder.add_row(line, fact)
+        builder.add_fact(line, fact)
     named = builder.build()
     expected = [fact._replace(qualifiers=sorted(fact.qualifiers)) for fact in facts]
     assert hyper_facts(named) == expected

@@ -7,6 +7,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import platformdirs
@@ -103,10 +104,7 @@ def download(dataset: DataSet, target: Path, progress: Progress | None = None) -
         addresses[file] = [
             address.format(name=dataset.name, split=split) for address in dataset.addresses
         ]
-
-    def convert(data: bytes) -> bytes:
-        return normalise(data, dataset.columns)
-
+    convert = partial(normalise, columns=dataset.columns)
     fetch_files(addresses, dataset.sha256, convert, target, progress)
 
 

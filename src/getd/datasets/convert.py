@@ -15,7 +15,7 @@ from getd.errors import ConfigError, WriteError
 from getd.facts.encode import relations_of
 from getd.facts.split import SPLITS
 from getd.formats.format import COMPRESSED, ending
-from getd.formats.registry import FORMATS, format_of_ending, write_named
+from getd.formats.registry import FORMATS, write_named
 from getd.io.atomic import atomic_path
 
 
@@ -97,7 +97,8 @@ def _choose_target(out: Path, to: WriteFormat | None) -> _Target:
         message = f"compressed files are read, not written; leave out {out.suffix}"
         raise ConfigError(f"{out.name}: {message}")
 
-    by_ending = format_of_ending(ending(out))
+    end = ending(out)
+    by_ending = next((name for name in formats if end in FORMATS[name].endings), None)
     path = out.resolve() if out.is_symlink() else out
     if by_ending is None or path.is_dir():
         return _Target(path, False, to or "tsv")

@@ -9,19 +9,30 @@ from typing import Any
 
 from getd.choices import ReadFormat
 from getd.config import build
+from getd.datasets.catalogue import DATASETS, changed_files, data_names, find_dataset
 from getd.datasets.demo import demo_facts
 from getd.datasets.download import Progress
-from getd.datasets.locate import Source, locate
 from getd.datasets.settings import DataSettings
 from getd.datasets.synthetic import SYNTHETIC, synthetic_facts
-from getd.errors import FactError
+from getd.errors import DataNotFound, FactError, nearest
 from getd.facts.knowledge_base import KnowledgeBase, split_notice, tuples_to_named
 from getd.facts.named import NamedFacts, concatenate
 from getd.facts.role_order import RoleOrder
 from getd.facts.split import split_named
 from getd.formats.format import ReadOptions
 from getd.formats.registry import detect_format, read_named, stem
+from getd.formats.split_files import SplitFiles, find_splits
 from getd.io.problems import Problems
+
+
+@dataclass(frozen=True)
+class _Source:
+    """The files of a data set."""
+
+    name: str
+    path: Path  # a folder, or the only file
+    files: Mapping[str, list[Path]]  # by split; under "" where there are no splits
+    notices: tuple[str, ...]  # for the user
 
 
 @dataclass(frozen=True)
@@ -64,7 +75,7 @@ def read_data(
     """Read or generate the facts of a data set, and keep those of the chosen arities."""
     named = _generate(str(data), settings.seed)
     if named is None:
-        named = _read_files(locate(data, progress), settings)
+        named = _read_files(_locate(data, progress), settings)
     return _choose_arities(named, settings)
 
 
@@ -79,7 +90,41 @@ def _generate(name: str, seed: int) -> NamedSplits | None:
     return None
 
 
-def _read_files(source: Source, settings: DataSettings) -> NamedSplits:
+def _locate(data: str | Path, progress: Progress | None) -> _Source:
+    """Find the files at a path, or those of a data set by its name; a path comes first."""
+    name = str(data)
+    if name == "":
+        raise DataNotFound("expected a path or the name of a data set, found an empty one")
+
+    path = Path(data)
+    is_path = path.exists()
+    if not is_path:
+        folder = find_dataset(data, progress) if isinstance(data, str) else None
+        if folder is None and (path.is_absolute() or len(path.parts) > 1):
+            raise DataNotFound(f"{data}: no such file or folder")
+        if folder is None:
+            hint = nearest(name, data_names())
+            raise DataNotFound(f"no file, folder or data set {name!r}{hint}")
+        path = folder
+    split_files = find_splits(path) if path.is_dir() else SplitFiles({"": [path]})
+
+    notices = []
+    if is_path and name in data_names():
+        notices.append(f"reading the path {data}, not the built-in data set of that name")
+    if not is_path and name in DATASETS:
+        changed = changed_files(name, split_files.files)
+        notices += [f"{file} of {name} is not the published file" for file in changed]
+    if split_files.left_out:
+        left_out = ", ".join(file.name for file in split_files.left_out)
+        notices.append(f"{path}: left out {left_out}")
+
+    if is_path:  # named after the folder, or after the file without its endings
+        resolved = path.resolve()
+        name = resolved.name if resolved.is_dir() else resolved.name.split(".")[0] or resolved.name
+    return _Source(name, path, split_files.files, tuple(notices))
+
+
+def _read_files(source: _Source, settings: DataSettings) -> NamedSplits:
     """Read the files of each split; all of them share the order of roles."""
     role_order = RoleOrder()
     notices = source.notices
@@ -113,7 +158,7 @@ def _format_of(path: Path, settings: DataSettings, first_format: ReadFormat | No
     return detected
 
 
-def _default_relation(source: Source, split: str, path: Path) -> str:
+def _default_relation(source: _Source, split: str, path: Path) -> str:
     """The relation of a table without a relation column: the data set's name, or the file's."""
     is_whole_split = split != "" and path.parent == source.path and len(source.files[split]) == 1
     name = source.name if is_whole_split else stem(path)

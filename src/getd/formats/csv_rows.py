@@ -1,22 +1,139 @@
-"""Rows of CSV, for tables and for hyper-relational facts."""
+"""Rows of fields: of plain lines, and of CSV with quotation marks.
+
+Where all lines have the same number of fields, polars reads them as they are. Elsewhere lines are
+grouped by their number of fields with a few passes over the bytes, and polars reads each group,
+now a rectangle: no Python per line, whatever the mixture of arities.
+"""
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
+from getd.arrays import Ids, expand_spans
+from getd.facts.columns import numbered
 from getd.facts.named import BATCH_ROWS
-from getd.formats.fields import Rows, line_numbers, split_fields
 from getd.formats.format import Head
-from getd.io.lines import MAX_LINE, Piece, read_pieces
+from getd.io.lines import BOM, MAX_LINE, Piece, read_pieces
 from getd.io.problems import Problems
 
 _Group = list[tuple[int, list[str]]]  # rows of one length, each with the line it begins on
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows with the same number of fields."""
+
+    lines: Ids  # (n,): the line that each row begins on
+    fields: pl.DataFrame  # columns of text; an empty field is null
+
+    def __iter__(self) -> Iterator[tuple[int, tuple[str, ...]]]:
+        return zip(self.lines.tolist(), self.fields.iter_rows(), strict=True)
+
+    def filter(self, chosen: pl.Series) -> Rows:
+        return Rows(self.lines[chosen.to_numpy()], self.fields.filter(chosen))
+
+    def with_lines(self) -> pl.DataFrame:
+        """The columns ``line``, and 0, 1, … of the fields."""
+        columns = numbered(self.fields).get_columns()
+        return pl.DataFrame([pl.Series("line", self.lines), *columns])
+
+    def report(self, problems: Problems, message: str) -> None:
+        """Add every row to the problems."""
+        for line in self.lines.tolist():
+            problems.add(line, message)
+
+    def report_empty(self, problems: Problems) -> bool:
+        """Add every row with an empty field to the problems; return whether there is any."""
+        if not any(column.has_nulls() for column in self.fields):
+            return False
+
+        has_empty = self.fields.select(pl.any_horizontal(pl.all().is_null())).to_series()
+        for line, row in self.filter(has_empty):
+            number = row.index(None) + 1
+            problems.add(line, f"expected a name in every field, found field {number} empty")
+        return True
+
+
+def line_numbers(piece: Piece) -> Ids:
+    """The number of each line of a piece."""
+    return np.arange(piece.first_line, piece.first_line + piece.n_lines)
+
+
+def split_fields(data: bytes, lines: Ids, separator: str) -> Iterator[Rows]:
+    """Split lines into fields, in groups with the same number of them; blank lines are left out."""
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n")
+
+    rectangle = _rectangle(data, len(lines), separator)
+    if rectangle is not None:
+        yield Rows(lines, rectangle)
+        return
+
+    for group, part in _group_lines(data, lines, separator.encode()):
+        yield Rows(group, _columns(part, separator))
+
+
+def _rectangle(data: bytes, n_lines: int, separator: str) -> pl.DataFrame | None:
+    """All lines at once, if they have the same number of fields and none is empty."""
+    if separator.encode() not in data[: data.index(b"\n")]:
+        return None
+
+    # A line with more fields than the first is an error of polars, one with fewer has nulls.
+    try:
+        fields = _columns(data, separator)
+    except pl.exceptions.ComputeError:
+        return None
+    is_full = len(fields) == n_lines and not any(column.has_nulls() for column in fields)
+    return fields if is_full else None
+
+
+def _group_lines(data: bytes, lines: Ids, separator: bytes) -> Iterator[tuple[Ids, bytes]]:
+    """Lines with the same number of separators, together; blank ones left out."""
+    codes = np.frombuffer(data, np.uint8)
+    ends = np.flatnonzero(codes == ord("\n"))
+    lengths = np.diff(ends, prepend=-1)
+
+    # How many separators each line has, -1 for a blank one.
+    separators = np.flatnonzero(codes == ord(separator))
+    n_separators = np.diff(np.searchsorted(separators, ends), prepend=0)
+    n_separators[lengths == 1] = -1
+
+    order = np.argsort(n_separators, kind="stable")
+    counts, starts = np.unique(n_separators[order], return_index=True)
+    if len(counts) == 1 and counts[0] >= 0:
+        yield lines, data
+        return
+
+    # Each group is a span of the bytes once the lines are sorted.
+    byte_order = expand_spans((ends - lengths + 1)[order], lengths[order])
+    sorted_data = memoryview(codes[byte_order].tobytes())
+    offsets = np.concatenate([[0], np.cumsum(lengths[order])])
+    for count, start, stop in zip(counts, starts, [*starts[1:], len(order)], strict=True):
+        if count >= 0:
+            yield lines[order[start:stop]], bytes(sorted_data[offsets[start] : offsets[stop]])
+
+
+def _columns(data: bytes, separator: str) -> pl.DataFrame:
+    """The fields of lines that have the same number of them, every character literal."""
+    if separator.encode() not in data:
+        return pl.DataFrame({"0": data.decode().split("\n")[:-1]})
+    if data.startswith(BOM):  # part of a name; polars drops the first
+        data = BOM + data
+    return pl.read_csv(
+        data,
+        separator=separator,
+        has_header=False,
+        quote_char=None,
+        infer_schema=False,
+        empty_string_is_null=True,
+    )
 
 
 def looks_like_csv(head: Head) -> bool:

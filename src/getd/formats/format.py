@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from getd.choices import ReadFormat
 from getd.facts.named import NamedFacts
@@ -58,6 +60,14 @@ class Head:
         """Whether an object or a list begins, in a file that is not called CSV or TSV."""
         begins = self.first.lstrip().startswith(("{", "["))
         return begins and self.ending not in (".csv", ".tsv")
+
+    @cached_property
+    def json_value(self) -> dict[str, Any] | list[Any] | None:
+        """The object or list that the first line is, if it is one."""
+        try:
+            return json.loads(self.first) if self.looks_like_json else None
+        except (ValueError, RecursionError):
+            return None
 
 
 @dataclass(frozen=True)

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import polars as pl
 
-from getd.arrays import Ids
 from getd.errors import WriteError
 from getd.facts.named import NamedFacts, NamedFactsBuilder
 from getd.facts.relation import Relation, Roles
-from getd.formats.csv_rows import looks_like_csv, read_csv_rows
+from getd.formats.csv_rows import Rows, looks_like_csv, read_csv_rows
 from getd.formats.format import Head, ReadOptions
-from getd.formats.line_writer import TextPool, write_blocks
+from getd.formats.line_writer import BlockTexts, write_facts
 from getd.io.lines import MAX_LINE
 from getd.io.problems import Problems
 
@@ -37,19 +35,19 @@ class HyperFact(NamedTuple):
     qualifiers: Sequence[tuple[str, str]]  # name, value
 
 
-class HyperBuilder:
+class HyperBuilder(NamedFactsBuilder):
     """Gathers hyper-relational facts as n-ary ones."""
 
     def __init__(self) -> None:
-        self._builder = NamedFactsBuilder()
+        super().__init__()
         self._arrangements: dict[tuple[int, ...], int] = {}
 
-    def add_triples(self, triples: pl.DataFrame) -> None:
-        """Add many facts without qualifiers: columns line, subject, relation, object."""
-        line, subject, relation, other = triples.get_columns()
-        self._builder.add(MAIN_ROLES, pl.DataFrame([line, relation, subject, other]))
+    def add_triples(self, rows: Rows) -> None:
+        """Add many facts without qualifiers: columns subject, relation, object."""
+        line, subject, relation, other = rows.with_lines().get_columns()
+        self.add(MAIN_ROLES, pl.DataFrame([line, relation, subject, other]))
 
-    def add_row(self, line: int, fact: HyperFact) -> None:
+    def add_fact(self, line: int, fact: HyperFact) -> None:
         """Add one fact, and note which other order its qualifiers had."""
         order = tuple(sorted(range(len(fact.qualifiers)), key=fact.qualifiers.__getitem__))
         arrangement = 0
@@ -59,10 +57,7 @@ class HyperBuilder:
         qualifiers = [fact.qualifiers[i] for i in order]
         roles = (*MAIN_ROLES, *(name for name, _ in qualifiers))
         entities = [fact.subject, fact.object, *(value for _, value in qualifiers)]
-        self._builder.add_row(roles, (line, fact.relation, entities, arrangement))
-
-    def build(self) -> NamedFacts:
-        return self._builder.build()
+        self.add_row(roles, (line, fact.relation, entities, arrangement))
 
 
 def is_hyper_csv(head: Head) -> bool:
@@ -94,23 +89,18 @@ def read_hyper_csv(path: Path, options: ReadOptions) -> NamedFacts:
         elif rows.report_empty(problems):
             continue
         elif width == 3:
-            builder.add_triples(rows.with_lines())
+            builder.add_triples(rows)
         else:
             for line, (subject, relation, other, *rest) in rows:
                 qualifiers = list(zip(rest[::2], rest[1::2], strict=True))
-                builder.add_row(line, HyperFact(subject, relation, other, qualifiers))
+                builder.add_fact(line, HyperFact(subject, relation, other, qualifiers))
     problems.check()
     return builder.build()
 
 
 def write_hyper_csv(facts: NamedFacts, path: Path, relations: Iterable[Relation]) -> None:
-    """Write facts; the first two roles of a relation, whatever their names, are its main triple."""
-    _check_main_roles(relations)
-    write_blocks(path, facts, partial(_block_lines, facts))
-
-
-def _check_main_roles(relations: Iterable[Relation]) -> None:
-    """Refuse relations that differ in their first two roles only, as rows do not name these."""
+    """Write facts; the first two roles of a relation are its main triple, whatever their names."""
+    # Rows do not name these two roles, so relations must not differ in them alone.
     seen: dict[tuple[str, Roles], Relation] = {}
     for relation in sorted(relations):
         qualifiers = tuple(sorted(relation.roles[2:]))
@@ -121,22 +111,19 @@ def _check_main_roles(relations: Iterable[Relation]) -> None:
                 f"hyper-csv cannot tell apart {relation.name!r} of {first} and of {second}; "
                 "choose another form"
             )
+    write_facts(path, facts, _to_lines)
 
 
-def _block_lines(facts: NamedFacts, arity: int) -> pl.Series:
-    if arity < 2:
+def _to_lines(texts: BlockTexts) -> pl.Series:
+    if texts.block.entities.shape[1] < 2:
         raise WriteError("hyper-csv needs a subject and an object, found facts with one entity")
 
-    block = facts.blocks[arity]
-    texts = TextPool()
-    relation = texts.add_used(facts.relations, block.relation, _quoted)
-    subject, other, *values = texts.add_used(facts.entities, block.entities, _quoted).T
-
-    first_role = texts.add_by_signature(facts, block, list, _quoted)
-
-    columns: list[Ids] = [subject, relation, other]
+    relation = texts.add_relations(_quoted)
+    subject, other, *values = texts.add_entities(_quoted).T
+    role = texts.add_by_roles(list, _quoted)  # the first of each fact
+    columns = [subject, relation, other]
     for position, value in enumerate(values, start=2):
-        columns += [first_role + position, value]
+        columns += [role + position, value]
     return texts.join(columns, ",")
 
 

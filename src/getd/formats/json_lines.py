@@ -12,12 +12,11 @@ from typing import Any, TypeVar
 import numpy as np
 import polars as pl
 
-from getd.arrays import Ids
 from getd.facts.named import NamedFacts, NamedFactsBuilder
 from getd.facts.relation import Relation, Roles, default_roles
 from getd.facts.role_order import RoleOrder
 from getd.formats.format import Head, ReadOptions
-from getd.formats.line_writer import TextPool, write_blocks
+from getd.formats.line_writer import BlockTexts, write_facts
 from getd.io.lines import read_pieces
 from getd.io.problems import Problems
 
@@ -26,18 +25,13 @@ Record = dict[str, Any]  # as parsed: numbers are texts
 
 _KEYS = ({"relation", "entities"}, {"relation", "entities", "roles"})
 _EXPECTED = '{"relation": name, "entities": [name, …] or {role: name, …}}'
-_ENDINGS = (".jsonl", ".ndjson", ".json")
 MAX_SHOWN = 40  # characters of a wrong value in a message
 
 
 def is_jsonl(head: Head) -> bool:
-    if not head.looks_like_json:
-        return False
-    try:
-        json.loads(head.first)
-    except (ValueError, RecursionError):
-        return head.ending in _ENDINGS
-    return True
+    """Whether the first line is JSON, or is broken in a file that is called JSON."""
+    is_called_json = head.ending in (".jsonl", ".ndjson", ".json")
+    return head.json_value is not None or (head.looks_like_json and is_called_json)
 
 
 def read_jsonl(path: Path, options: ReadOptions) -> NamedFacts:
@@ -161,23 +155,19 @@ def _shown(value: object) -> str:
 
 def write_jsonl(facts: NamedFacts, path: Path, relations: Iterable[Relation]) -> None:
     """Write facts; roles that are named make the entities an object."""
-    write_blocks(path, facts, partial(_block_lines, facts))
+    write_facts(path, facts, _to_lines)
 
 
-def _block_lines(facts: NamedFacts, arity: int) -> pl.Series:
-    """The lines of a block; what comes between the names depends on the roles alone."""
-    block = facts.blocks[arity]
-    texts = TextPool()
+def _to_lines(texts: BlockTexts) -> pl.Series:
     start = texts.add(['{"relation":'])
-    relation = texts.add_used(facts.relations, block.relation, _json_texts)
-    entities = texts.add_used(facts.entities, block.entities, _json_texts)
+    relation = texts.add_relations(_json_texts)
+    entities = texts.add_entities(_json_texts)
+    separator = texts.add_by_roles(_separators)  # the first of each fact
 
-    separator = texts.add_by_signature(facts, block, _separators)
-
-    columns: list[Ids] = [np.full(len(block), start), relation]
+    columns = [np.full(len(relation), start), relation]
     for position, entity in enumerate(entities.T):
         columns += [separator + position, entity]
-    columns.append(separator + arity)
+    columns.append(separator + entities.shape[1])
     return texts.join(columns)
 
 
@@ -196,16 +186,14 @@ def _separators(roles: Roles) -> list[str]:
     # An object holds each role once, so equal roles must be neighbours.
     groups = [(role, len(list(group))) for role, group in groupby(roles)]
     if len(groups) > len(set(roles)):
-        return [f',"roles":{_dumps(roles)},"entities":[', *list_separators]
+        names = json.dumps(roles, ensure_ascii=False, separators=(",", ":"))
+        return [f',"roles":{names},"entities":[', *list_separators]
 
     separators = []
     before = ',"entities":{'
     for role, number in groups:
         is_list = number > 1
-        separators += [f"{before}{_dumps(role)}:{'[' * is_list}", *[","] * (number - 1)]
+        name = json.dumps(role, ensure_ascii=False)
+        separators += [f"{before}{name}:{'[' * is_list}", *[","] * (number - 1)]
         before = "]," if is_list else ","
     return [*separators, before[:-1] + "}}"]
-
-
-def _dumps(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

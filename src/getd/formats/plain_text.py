@@ -15,14 +15,15 @@ from getd.facts.encode import block_relations
 from getd.facts.escape import escape, escape_expr, unescape_expr, wrong_escape
 from getd.facts.named import NamedFacts, NamedFactsBuilder
 from getd.facts.relation import Relation, default_roles, relation_labels
-from getd.formats.fields import Rows, line_numbers, split_fields
+from getd.formats.csv_rows import Rows, line_numbers, split_fields
 from getd.formats.format import Head, ReadOptions
-from getd.formats.line_writer import TextPool, write_blocks
+from getd.formats.line_writer import BlockTexts, write_facts
 from getd.io.lines import read_pieces
 from getd.io.problems import Problems
 
 
 def is_tab_separated(head: Head) -> bool:
+    """Whether the first line has a tab, in a file that is called text."""
     return "\t" in head.first and head.ending in (".tsv", ".txt")
 
 
@@ -82,24 +83,22 @@ def _unescape(rows: Rows, problems: Problems) -> Rows:
 
 def write_text(facts: NamedFacts, path: Path, relations: Iterable[Relation]) -> None:
     """Write facts with tabs between names, and tabs and line ends in names escaped."""
-    name_of = names_without_roles(relations)
+    name_of = _names_without_roles(relations)
 
-    def lines(arity: int) -> pl.Series:
-        block = facts.blocks[arity]
-        own, which = block_relations(facts, block)
-        texts = TextPool()
+    def to_lines(texts: BlockTexts) -> pl.Series:
+        own, which = block_relations(facts, texts.block)
         relation = texts.add([escape(name_of[relation]) for relation in own]) + which
-        entities = texts.add_used(facts.entities, block.entities, _escaped)
+        entities = texts.add_entities(_escaped)
         return texts.join([relation, *entities.T], "\t")
 
-    write_blocks(path, facts, lines)
+    write_facts(path, facts, to_lines)
 
 
 def _escaped(names: pl.Series) -> pl.Series:
     return names.to_frame("name").select(escape_expr(pl.col("name"))).to_series()
 
 
-def names_without_roles(relations: Iterable[Relation]) -> dict[Relation, str]:
+def _names_without_roles(relations: Iterable[Relation]) -> dict[Relation, str]:
     """What plain text, which cannot hold roles, calls each relation.
 
     Relations without role names differ in arity, so their names will do; others go by their label.

@@ -81,12 +81,6 @@ def detect_format(path: Path) -> ReadFormat:
     return next(matching, "tsv")
 
 
-def format_of_ending(end: str) -> WriteFormat | None:
-    """The format that a file with this ending is written in."""
-    names: tuple[WriteFormat, ...] = get_args(WriteFormat)
-    return next((name for name in names if end in FORMATS[name].endings), None)
-
-
 def stem(path: Path) -> str:
     """The file's name without its ending and that of a compression.
 

@@ -17,7 +17,6 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 from getd.errors import FactFileError
@@ -92,29 +91,20 @@ def write_csv(facts: NamedFacts, path: Path, relations: Iterable[Relation]) -> N
 
 def to_table(facts: NamedFacts) -> pl.DataFrame:
     """Facts as columns ``relation``, ``e1 … en``, and ``roles`` where a relation names them."""
-    blocks = facts.blocks.values()
-    order = np.argsort(np.concatenate([block.row for block in blocks]), kind="stable")
-    relation = np.concatenate([block.relation for block in blocks])[order]
-    columns = [facts.relations.gather(relation).alias("relation")]
+    role_texts: list[str | None] = []
+    for roles in facts.signatures:
+        is_default = roles == default_roles(len(roles))
+        role_texts.append(None if is_default else json.dumps(roles, ensure_ascii=False))
+    texts = pl.Series("roles", role_texts, dtype=pl.String)
 
-    role_texts = [
-        None if roles == default_roles(len(roles)) else json.dumps(roles, ensure_ascii=False)
-        for roles in facts.signatures
-    ]
-    if any(role_texts):
-        texts = pl.Series("roles", role_texts, dtype=pl.String)
-        signature = np.concatenate([block.signature for block in blocks])[order]
-        columns.append(texts.gather(signature))
+    parts = []
+    for arity, block in facts.blocks.items():
+        part = facts.texts(arity)
+        part.columns = ["relation", *default_roles(arity)]
+        part.insert_column(0, pl.Series("row", block.row))
+        part.insert_column(2, texts.gather(block.signature))
+        parts.append(part)
 
-    # Where a fact has fewer entities, the empty name, which is the last one, fills the column.
-    names = pl.concat([facts.entities, pl.Series([None], dtype=pl.String)])
-    for position in range(max(facts.blocks)):
-        parts = []
-        for arity, block in facts.blocks.items():
-            codes = np.full(len(block), len(facts.entities))
-            if position < arity:
-                codes = block.entities[:, position].astype(np.int64)
-            parts.append(codes)
-        entities = names.gather(np.concatenate(parts)[order])
-        columns.append(entities.alias(f"e{position + 1}"))
-    return pl.DataFrame(columns)
+    # A fact with fewer entities than others has empty cells.
+    table = pl.concat(parts, how="diagonal").sort("row", maintain_order=True).drop("row")
+    return table if any(role_texts) else table.drop("roles")

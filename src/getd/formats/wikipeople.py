@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from getd.facts.named import NamedFacts
@@ -14,12 +13,8 @@ _EXPECTED = '{"P_h": subject, "P_t": object, "N": arity, qualifier: [value, …]
 
 
 def is_wikipeople(head: Head) -> bool:
-    if not head.looks_like_json:
-        return False
-    try:
-        record = json.loads(head.first)
-    except (ValueError, RecursionError):
-        return False
+    """Whether the first line is a JSON object with the keys of a subject and an object."""
+    record = head.json_value
     return isinstance(record, dict) and any(
         key.endswith("_h") and f"{key[:-2]}_t" in record for key in record
     )
@@ -29,7 +24,7 @@ def read_wikipeople(path: Path, options: ReadOptions) -> NamedFacts:
     """Read facts with qualifiers; a qualifier may have several values."""
     builder = HyperBuilder()
     for line, fact in parse_records(path, _parse_fact):
-        builder.add_row(line, fact)
+        builder.add_fact(line, fact)
     return builder.build()
 
 
