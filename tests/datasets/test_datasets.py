@@ -27,7 +27,7 @@ PUBLISHED = {"train": b"a likes b\nb likes c\n", "valid": b"a likes c\n", "test"
 
 @pytest.fixture
 def server() -> Iterator[str]:
-    """A local server with the published files, one that is cut short, and one that answers with an error."""
+    """A local server with the published files, whole and cut short, and with an error."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -109,10 +109,10 @@ def refused(data: DataSet, target: Path) -> str:
 
 def test_a_wrong_checksum_names_both_and_leaves_nothing(server: str, tmp_path: Path) -> None:
     right = dataset(f"{server}/ok")
-    wrong = replace(right, sha256=right.sha256 | {"test.txt": "0" * 64})
-    found = right.sha256["test.txt"]
+    wrong = replace(right, sha256={**right.sha256, "test.txt": "0" * 64})
+    digest = right.sha256["test.txt"]
     assert refused(wrong, tmp_path / "Likes") == (
-        f"Likes/test.txt from {server}/ok/test.txt: expected SHA-256 {'0' * 64}, found {found}"
+        f"Likes/test.txt from {server}/ok/test.txt: expected SHA-256 {'0' * 64}, found {digest}"
     )
 
 
@@ -150,8 +150,8 @@ def test_a_changed_copy_of_a_published_set_is_told(
         (tmp_path / "WN18").mkdir(exist_ok=True)
         (tmp_path / "WN18" / f"{split}.txt").write_text("r a b\n")
     monkeypatch.setenv("GETD_DATA", str(tmp_path))
-    told = getd.load("WN18").notices
-    assert told[:3] == tuple(
+    notices = getd.load("WN18").notices
+    assert notices[:3] == tuple(
         f"{split}.txt of WN18 is not the published file" for split in ("train", "valid", "test")
     )
 
@@ -166,8 +166,8 @@ def test_folders_in_getd_data_have_names_too(
 
 
 COUNTS = {
-    name: (found.facts, found.entities, found.relations)
-    for name, found in DATASETS.items()
+    name: (dataset.facts, dataset.entities, dataset.relations)
+    for name, dataset in DATASETS.items()
     if name != "WD50K"
 }
 
@@ -203,13 +203,12 @@ SAME = {
 
 @pytest.mark.parametrize("name", KEY_SEEN)
 def test_the_real_sets_leak_as_counted_by_others(real_data: Path, name: str) -> None:
-    found = describe(getd.load(name)).leakage
-    assert found is not None
-    assert [round(share, 4) for share in (found.key_seen, *found.key_seen_by_position)] == KEY_SEEN[
-        name
-    ]
-    assert found.unseen_entity_facts == pytest.approx(UNSEEN.get(name, 0))
-    assert name not in SAME or round(found.same_entities, 4) == SAME[name]
+    leakage = describe(getd.load(name)).leakage
+    assert leakage is not None
+    shares = (leakage.key_seen, *leakage.key_seen_by_position)
+    assert [round(share, 4) for share in shares] == KEY_SEEN[name]
+    assert leakage.unseen_entity_facts == pytest.approx(UNSEEN.get(name, 0))
+    assert name not in SAME or round(leakage.same_entities, 4) == SAME[name]
 
 
 def test_wd50k_and_wikipeople_are_read_without_losing_a_fact(real_data: Path) -> None:
@@ -220,7 +219,7 @@ def test_wd50k_and_wikipeople_are_read_without_losing_a_fact(real_data: Path) ->
         46_159,
     ]
     assert (wd50k.entities, wd50k.duplicates, wd50k.overlap["train/valid"]) == (47_155, 0, 272)
-    assert {n: found.facts for n, found in wd50k.arities.items() if n < 5} == {
+    assert {n: counts.facts for n, counts in wd50k.arities.items() if n < 5} == {
         2: 204_340,
         3: 21_057,
         4: 9_510,
@@ -228,7 +227,7 @@ def test_wd50k_and_wikipeople_are_read_without_losing_a_fact(real_data: Path) ->
     people = describe(getd.load("WikiPeople-json"))
     assert [people.splits[split].facts for split in ("valid", "test")] == [38_223, 38_281]
     assert (people.entities, people.relation_names, people.leakage) == (27_604, 135, None)
-    assert {n: found.facts for n, found in people.arities.items()} == {
+    assert {n: counts.facts for n, counts in people.arities.items()} == {
         2: 67735,
         3: 5311,
         4: 2869,

@@ -115,9 +115,10 @@ def test_a_folder_of_tables_is_one_set_that_we_split(tmp_path: Path) -> None:
         "test": 6,
     }
     assert list(kb.relations) == ["awards", "transfers"]
+    reason = "no column 'relation', so each row is a fact"
     assert kb.notices == (
-        f"{tmp_path / 'awards.csv'}: no column 'relation', so each row is a fact awards(player, award)",
-        f"{tmp_path / 'transfers.csv'}: no column 'relation', so each row is a fact transfers(player, to)",
+        f"{tmp_path / 'awards.csv'}: {reason} awards(player, award)",
+        f"{tmp_path / 'transfers.csv'}: {reason} transfers(player, to)",
         "no splits given: split 8:1:1 at random with seed 0",
     )
 
@@ -189,11 +190,10 @@ def test_a_split_that_is_not_there_is_refused_where_it_is_needed(tmp_path: Path)
         kb.split("train")
     assert str(caught.value) == f"{tmp_path.name} has no train facts: it has test only"
     assert caught.value.exit_code == 1
-    with pytest.raises(
-        FactError,
-        match=r"^expected one of the splits train, valid, test, found 'tset'; did you mean 'test'\?$",
-    ):
+    expected = "expected one of the splits train, valid, test"
+    with pytest.raises(FactError) as caught:
         kb.split("tset")
+    assert str(caught.value) == f"{expected}, found 'tset'; did you mean 'test'?"
 
 
 def test_a_path_that_shadows_a_name_wins_and_says_so(

@@ -102,8 +102,8 @@ def test_a_file_of_unknown_names_takes_time_that_grows_with_it(tmp_path: Path) -
         read_facts(path, kb)
     assert time.process_time() - begin < SECONDS
     shown = str(caught.value).split("\n")
-    told = "unknown entity 'persn 00000'; did you mean 'person 00000'?"
-    assert (shown[0], len(shown)) == (f"{path}:1: {told} (2000 bad lines)", 10)
+    message = "unknown entity 'persn 00000'; did you mean 'person 00000'?"
+    assert (shown[0], len(shown)) == (f"{path}:1: {message} (2000 bad lines)", 10)
 
 
 def test_a_header_of_many_columns_is_told_in_short_for_each_of_many_bad_rows(
@@ -126,11 +126,12 @@ def test_a_parquet_file_with_any_bit_of_its_first_page_flipped_is_read_or_refuse
         {"relation": ["r"] * 6, "e1": [*"abcdef"], "e2": [None, "a", None, "b", "c", "d"]}
     )
     frame.write_parquet(file, compression="uncompressed", statistics=False)
-    sound, path = file.getvalue(), tmp_path / "facts.parquet"
+    sound = file.getvalue()
+    path = tmp_path / "facts.parquet"
     messages = []
-    for place, bit in product(range(4, 64), range(8)):
+    for offset, bit in product(range(4, 64), range(8)):
         damaged = bytearray(sound)
-        damaged[place] ^= 1 << bit
+        damaged[offset] ^= 1 << bit
         path.write_bytes(damaged)
         try:
             read_named(path)

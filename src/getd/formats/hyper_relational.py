@@ -106,7 +106,8 @@ def write_hyper_csv(facts: NamedFacts, path: Path, relations: Iterable[Relation]
         qualifiers = tuple(sorted(relation.roles[2:]))
         other = seen.setdefault((relation.name, qualifiers), relation)
         if other != relation:
-            first, second = sorted([", ".join(other.roles[:2]), ", ".join(relation.roles[:2])])
+            first = ", ".join(other.roles[:2])
+            second = ", ".join(relation.roles[:2])
             raise WriteError(
                 f"hyper-csv cannot tell apart {relation.name!r} of {first} and of {second}; "
                 "choose another form"

@@ -71,7 +71,8 @@ def write_named(
     try:
         write(facts, path, relations_of([facts]) if relations is None else relations)
     except pl.exceptions.PolarsError as error:  # polars wraps what the disk says
-        raise OSError(str(error).split("\n")[0].rsplit("error: ", 1)[-1]) from None
+        first_line = str(error).split("\n")[0]
+        raise OSError(first_line.rsplit("error: ", 1)[-1]) from None
 
 
 def detect_format(path: Path) -> ReadFormat:
