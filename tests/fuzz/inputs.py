@@ -9,12 +9,13 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, get_args
 
 import polars as pl
 import zstandard
 
 import getd
+from getd.choices import ReadFormat
 from getd.cli.commands.complete import complete
 from getd.cli.commands.convert import convert
 from getd.cli.commands.extend import extend
@@ -31,7 +32,7 @@ from tests.fuzz.command import TimeLimit, run_command, run_getd
 from tests.fuzz.mutate import mutate, odd_text, odd_value
 from tests.fuzz.seeds import CONFIG, FACTS, QUESTIONS, SEEDS, SHAPES, SPACE, typed_parquet
 
-FORMS = ("tsv", "csv", "parquet", "jsonl", "hyper-csv", "wikipeople")
+FORMS: tuple[str, ...] = get_args(ReadFormat)
 Files = dict[str, bytes]  # by name
 Way = Callable[[Random, Path], tuple[Files, Callable[[Path], Outcome]]]
 
@@ -244,7 +245,7 @@ def _config(random: Random, _: Path) -> tuple[Files, Callable[[Path], Outcome]]:
 
 def _space(random: Random, _: Path) -> tuple[Files, Callable[[Path], Outcome]]:
     return {"space.toml": mutate(random, SPACE)}, lambda folder: _called(
-        lambda: read_space(str(folder / "space.toml"), {}, "getd")
+        lambda: read_space(str(folder / "space.toml"), Config.parse({}, "getd"))
     )
 
 
