@@ -1,4 +1,4 @@
-"""CompletionRequest n-ary knowledge bases: learn from known facts, fill the holes in unknown ones.
+"""Complete n-ary knowledge bases: learn from known facts, predict missing ones.
 
 >>> import getd
 >>> kb = getd.KnowledgeBase.from_facts([("award", "Jordan", "Bulls", "MVP", "1991-92")])
@@ -12,11 +12,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from getd.api import Tuned, open_run, train, tune
-    from getd.datasets.convert import convert
-    from getd.datasets.load import load
+    from getd import algebra, models
+    from getd.api import convert, demo, describe, load, open_run, reproduce, serve, train, tune
     from getd.errors import GetdError
     from getd.evaluation.evaluate import evaluate
+    from getd.evaluation.metrics import measure
+    from getd.evaluation.rank_scores import rank_scores
     from getd.evaluation.report import Evaluation
     from getd.facts.knowledge_base import KnowledgeBase
     from getd.models.base import DotProductModel, ScoringModel
@@ -24,35 +25,11 @@ if TYPE_CHECKING:
     from getd.prediction.explain import Explanation
     from getd.prediction.question import Question
     from getd.prediction.rate import Rating
-    from getd.profile.describe import describe
     from getd.run import Run
     from getd.runs.config import Config
     from getd.training.callbacks import Callbacks
 
 __version__ = "0.1.0"
-
-_PUBLIC = {
-    "Answer": "getd.prediction.answer",
-    "Callbacks": "getd.training.callbacks",
-    "Config": "getd.runs.config",
-    "DotProductModel": "getd.models.base",
-    "Evaluation": "getd.evaluation.report",
-    "Explanation": "getd.prediction.explain",
-    "GetdError": "getd.errors",
-    "KnowledgeBase": "getd.facts.knowledge_base",
-    "Question": "getd.prediction.question",
-    "Rating": "getd.prediction.rate",
-    "Run": "getd.run",
-    "ScoringModel": "getd.models.base",
-    "Tuned": "getd.api",
-    "convert": "getd.datasets.convert",
-    "describe": "getd.profile.describe",
-    "evaluate": "getd.evaluation.evaluate",
-    "load": "getd.datasets.load",
-    "open_run": "getd.api",
-    "train": "getd.api",
-    "tune": "getd.api",
-}
 __all__ = [
     "Answer",
     "Callbacks",
@@ -66,16 +43,40 @@ __all__ = [
     "Rating",
     "Run",
     "ScoringModel",
-    "Tuned",
     "__version__",
+    "algebra",
     "convert",
+    "demo",
     "describe",
     "evaluate",
     "load",
+    "measure",
+    "models",
     "open_run",
+    "rank_scores",
+    "reproduce",
+    "serve",
     "train",
     "tune",
 ]
+
+_MODULES = {  # of public names that are not in getd.api
+    "Answer": "getd.prediction.answer",
+    "Callbacks": "getd.training.callbacks",
+    "Config": "getd.runs.config",
+    "DotProductModel": "getd.models.base",
+    "Evaluation": "getd.evaluation.report",
+    "Explanation": "getd.prediction.explain",
+    "GetdError": "getd.errors",
+    "KnowledgeBase": "getd.facts.knowledge_base",
+    "Question": "getd.prediction.question",
+    "Rating": "getd.prediction.rate",
+    "Run": "getd.run",
+    "ScoringModel": "getd.models.base",
+    "evaluate": "getd.evaluation.evaluate",
+    "measure": "getd.evaluation.metrics",
+    "rank_scores": "getd.evaluation.rank_scores",
+}
 
 
 def __dir__() -> list[str]:
@@ -83,7 +84,9 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used: ``import getd`` and ``getd --help`` stay quick."""
-    if name not in _PUBLIC:
+    """Import a public name when it is first used, so that ``import getd`` stays quick."""
+    if name not in __all__:
         raise AttributeError(f"module 'getd' has no attribute {name!r}")
-    return getattr(import_module(_PUBLIC[name]), name)
+    if name in ("algebra", "models"):
+        return import_module(f"getd.{name}")
+    return getattr(import_module(_MODULES.get(name, "getd.api")), name)

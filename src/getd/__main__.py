@@ -1,4 +1,4 @@
-"""``python -m getd``."""
+"""Run the command line: ``python -m getd``."""
 
 from getd.cli.entry import run
 

@@ -1,29 +1,93 @@
-"""One function per command: what ``import getd`` offers next to :class:`getd.Run`."""
+"""One function per command: what ``import getd`` offers, next to :class:`getd.Run`.
+
+Libraries that take long to import are imported inside the functions that need them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from getd.errors import RunInUse
+from getd.choices import Pruning
+from getd.datasets.catalogue import DataSet, cache_folder, list_datasets
+from getd.datasets.convert import convert
+from getd.datasets.load import load
+from getd.errors import ConfigError, RunInUse
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.run import Run, draw_reliability
-from getd.runs.config import Config
-from getd.runs.folder import RunFolder
-from getd.training import start
-from getd.training.callbacks import Callbacks
+from getd.profile import describe as profile
+from getd.profile.describe import Report
 
 if TYPE_CHECKING:
+    from getd.experiments.reproduce import Reproduction, RowStatus
+    from getd.prediction.answer import Answer
+    from getd.prediction.question import Question
+    from getd.run import Run
+    from getd.runs.config import Config
+    from getd.runs.folder import RunFolder
+    from getd.serving.serve import OnReady
+    from getd.training.callbacks import Callbacks
     from getd.tuning.study import Study
     from getd.tuning.trial import Trial
 
+__all__ = [
+    "convert",
+    "datasets",
+    "demo",
+    "describe",
+    "list_rows",
+    "load",
+    "models",
+    "open_run",
+    "reproduce",
+    "serve",
+    "train",
+    "tune",
+]
+
+
+def describe(kb: KnowledgeBase, *, baselines: bool = False) -> Report:
+    """Report what a knowledge base holds; ``baselines`` are ranked on test, on request."""
+    report = profile.describe(kb)
+    if not baselines:
+        return report
+    from getd.evaluation.evaluate import evaluate_baselines
+
+    kb.require("test")
+    metrics = {name: result.as_dict() for name, result in evaluate_baselines(kb).items()}
+    return replace(report, baselines=metrics)
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """The data sets that :func:`load` knows by name."""
+
+    datasets: Sequence[tuple[DataSet, str | None]]  # with its folder; None: not downloaded yet
+    cache: Path  # where they are downloaded to
+
+
+def datasets() -> Catalogue:
+    """List the data sets with a name."""
+    return Catalogue(list_datasets(), cache_folder())
+
+
+def models(kb: KnowledgeBase | None = None) -> list[dict[str, Any]]:
+    """Return a record of each model; with a knowledge base, its parameters are counted for it."""
+    from getd.models.registry import count_parameters, describe_models
+
+    records = describe_models()
+    if kb is not None:
+        counts = count_parameters(kb.n_entities, kb.n_relations, kb.arities)
+        for record in records:
+            record["parameters"] = counts.get(record["name"], 0)
+    return records
+
 
 def train(
-    kb: KnowledgeBase,
+    kb: KnowledgeBase | None,
     model: str | None = None,
     out: str | Path | None = None,
     *,
@@ -38,6 +102,8 @@ def train(
 
     Parameters
     ----------
+    kb
+        The knowledge base; None, with ``resume``: that of the run.
     model
         The name of the model; by default that of the config, or ``getd``.
     out
@@ -47,16 +113,25 @@ def train(
     resume
         Resume the run in ``out``, bit for bit as if it had not stopped.
     overwrite
-        Replace a run that is there.
+        Replace an existing run.
     ask_test
-        Evaluate the finished model on test, once, where there is a test split.
+        Evaluate the finished model on test, once, if there is a test split.
     training
         Settings of ``[training]``; they take precedence over the config.
     """
+    from getd.run import Run
+    from getd.runs.config import Config
+    from getd.runs.folder import RunFolder
+    from getd.training import start
+
     if not isinstance(config, Config):
         config = Config.parse(config or {}, model, **training)
     elif model or training:
         config = Config.parse(config.given, model, **training)
+    if kb is None:
+        if not (resume and out):
+            raise ConfigError("expected a knowledge base, or a run to resume")
+        kb = RunFolder(Path(out)).read_knowledge_base()
 
     opened = start.train(
         kb,
@@ -67,15 +142,16 @@ def train(
         callbacks=callbacks,
         ask_test=ask_test,
     )
-    draw_pictures(opened.folder)
+    _draw_pictures(opened.folder)
     return Run(opened)
 
 
-def draw_pictures(folder: RunFolder) -> None:
+def _draw_pictures(folder: RunFolder) -> None:
     """Draw learning curves and reliability in a run folder, if matplotlib is installed."""
     if find_spec("matplotlib") is None:
         return
     from getd.plots.learning_curves import draw
+    from getd.run import draw_reliability
 
     draw_reliability(folder)
     with suppress(RunInUse):  # another process resumed the run already, and will draw them
@@ -84,7 +160,45 @@ def draw_pictures(folder: RunFolder) -> None:
 
 def open_run(path: str | Path, memory: bool = True) -> Run:
     """Open the folder that training left; ``memory=False`` leaves its memory out."""
+    from getd.run import Run
+
     return Run.open(path, memory)
+
+
+@dataclass(frozen=True)
+class Example:
+    """A question about a held-out fact of the demo."""
+
+    question: Question
+    right: str  # the name that was hidden
+    answers: Sequence[Answer]
+
+
+@dataclass(frozen=True)
+class Demo:
+    """A run on the built-in data, and what it answers."""
+
+    run: Run
+    examples: Sequence[Example]
+
+
+def demo(out: str | Path = "runs/demo", callbacks: Callbacks | None = None) -> Demo:
+    """Train a small model on the built-in data set, and hide an entity of five test facts."""
+    from getd.run import Run
+    from getd.workflows.demo import sample_questions, train_demo
+
+    run = Run(train_demo(Path(out), callbacks))
+    _draw_pictures(run.folder)
+
+    samples = sample_questions(run.kb)
+    questions = [question for question, _ in samples]
+    known = run.kb.known("train", "valid")
+    answers = run.predictor.answer(questions, top=3, known=known)
+    examples = [
+        Example(question, right, best)
+        for (question, right), best in zip(samples, answers, strict=True)
+    ]
+    return Demo(run, examples)
 
 
 @dataclass(frozen=True)
@@ -94,17 +208,171 @@ class Tuned:
     study: Study
     best: Trial
     run: Run | None  # trained with the best settings; None: another process is training it
+    page: Path | None  # shows all trials; None: matplotlib is not installed
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the result ready for JSON."""
+        from getd.tuning.trial import counts
+
+        best = self.best
+        return {
+            "trials": counts(self.study.trials()),
+            "best": {"trial": best.number, "valid_mrr": best.mrr, "settings": dict(best.values)},
+            "importances": self.study.importances(),
+            "run": str(self.run.path) if self.run else None,
+            "page": str(self.page) if self.page else None,
+        }
 
 
-def tune(kb: KnowledgeBase, model: str | None = None, **options: Any) -> Tuned:
+def tune(
+    kb: KnowledgeBase,
+    model: str | None = None,
+    study: str | Path = "study.db",
+    *,
+    trials: int = 50,
+    space: str | Mapping[str, Any] = "paper",
+    config: Config | Mapping[str, Any] | None = None,
+    storage: str | None = None,
+    pruning: Pruning = "median",
+    seed: int = 0,
+    out: str | Path | None = None,
+    on_trial: Callable[[Trial, Trial | None, int], None] | None = None,
+    trial_callbacks: Callable[[int, int], Callbacks] | None = None,
+    callbacks: Callbacks | None = None,
+) -> Tuned:
     """Search settings on validation, then train with the best ones; test is never read.
 
-    Options as for :func:`getd.tuning.tune.tune`.
+    Parameters
+    ----------
+    model
+        The name of the model; by default that of the config, or ``getd``.
+    study
+        The file of the study, ``FILE.db`` or ``FILE.journal``; with ``storage``, its name there.
+        An existing study is resumed.
+    trials
+        The number of trials to finish, by all processes that work on the study.
+    space
+        The settings to search: ``paper``, ``wide``, a TOML file or its tables.
+    config
+        Settings that are not searched: tables ``model`` and ``training``.
+    storage
+        The address of a database server, so that several machines can share a study.
+    out
+        The run folder; by default ``runs/DATA-MODEL-tuned``.
+    on_trial
+        Called after each trial with it, the best one so far, and the number of finished ones.
+    trial_callbacks
+        Returns the callbacks of a trial, from its number and its epochs.
+    callbacks
+        The callbacks of the training with the best settings.
     """
+    if find_spec("optuna") is None:
+        raise ConfigError("tuning needs Optuna: pip install 'getd[tune]'")
+    from getd.run import Run
+    from getd.runs.config import Config
+    from getd.tuning.study import TuningCallbacks
     from getd.tuning.tune import tune as search
 
-    result = search(kb, model, **options)
-    if result.run is None:
-        return Tuned(result.study, result.best, None)
-    draw_pictures(result.run.folder)
-    return Tuned(result.study, result.best, Run(result.run))
+    given = {"on_trial": on_trial, "training": trial_callbacks}
+    functions: Any = {name: function for name, function in given.items() if function}
+    result = search(
+        kb,
+        model,
+        study,
+        trials=trials,
+        space=space,
+        config=config.given if isinstance(config, Config) else config,
+        storage=storage,
+        pruning=pruning,
+        seed=seed,
+        out=out,
+        callbacks=TuningCallbacks(**functions),
+        retraining=callbacks,
+    )
+
+    page = None
+    if find_spec("matplotlib"):
+        from getd.tuning.study_page import write_page
+
+        page = write_page(result.study, Path(study).with_suffix(".html"))
+    run = None
+    if result.run is not None:
+        _draw_pictures(result.run.folder)
+        run = Run(result.run)
+    return Tuned(result.study, result.best, run, page)
+
+
+def reproduce(
+    rows: Iterable[str] = (),
+    *,
+    all_rows: bool = False,
+    seeds: int = 1,
+    budget: float | None = None,
+    into: str | Path = "experiments",
+    runs: str | Path = "runs",
+    progress: Callable[[str], AbstractContextManager[Callbacks]] | None = None,
+) -> Reproduction:
+    """Measure rows of the paper's tables and figures again, and write the page of results.
+
+    Parameters
+    ----------
+    rows
+        Names of rows; see :func:`list_rows`. Results that exist are kept.
+    seeds
+        The number of seeds: 0 … N-1.
+    budget
+        Minutes after which to stop; the same call resumes.
+    into
+        The folder of results, pictures and their page.
+    runs
+        The folder of run folders.
+    progress
+        Called with the name of each training; returns a context with its callbacks.
+    """
+    if not find_spec("matplotlib"):
+        raise ConfigError("pictures of results need matplotlib: pip install 'getd[plots]'")
+    from getd.experiments.reproduce import reproduce
+
+    return reproduce(rows, all_rows, seeds, budget, Path(into), Path(runs), progress)
+
+
+def list_rows(into: str | Path = "experiments") -> list[RowStatus]:
+    """List the rows of the paper's tables and figures, with the number of results of each."""
+    from getd.experiments.reproduce import list_rows
+
+    return list_rows(Path(into))
+
+
+def serve(
+    run: Run | str | Path,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    token: str | None = None,
+    timeout: float = 30.0,
+    max_body: int = 1 << 20,
+    batching: bool = True,
+    on_ready: OnReady | None = None,
+) -> None:
+    """Serve a run over HTTP until interrupted.
+
+    Parameters
+    ----------
+    token
+        Token that requests must send; by default that of the environment, ``GETD_TOKEN``.
+    timeout
+        Seconds that a request may take.
+    max_body
+        Bytes that a request may hold.
+    batching
+        Answer simultaneous requests together.
+    on_ready
+        Called with the address and notices for the user when the service is about to answer.
+    """
+    if any(find_spec(library) is None for library in ("fastapi", "uvicorn", "prometheus_client")):
+        raise ConfigError("serving needs FastAPI and uvicorn: pip install 'getd[serve]'")
+    from getd.run import Run
+    from getd.serving.serve import serve
+
+    opened = run.opened if isinstance(run, Run) else Path(run)
+    serve(opened, host, port, token, timeout, max_body, batching, on_ready)

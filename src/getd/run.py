@@ -1,17 +1,19 @@
-"""A trained run and what one can do with it: evaluate, predict, explain, rate, complete, extend."""
+"""A trained run and its verbs: evaluate, predict, explain, rate, complete, extend, export."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from getd.calibration.calibrate import Calibration
+from getd.calibration.calibrate import Calibration, CalibrationFile
 from getd.choices import ReadFormat
 from getd.evaluation.report import Evaluation
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.parse import Names, find_relation, parse_fact
+from getd.memory.weights import MemoryWeights
 from getd.models.base import ScoringModel
 from getd.prediction.answer import Answer
 from getd.prediction.complete import CompletionRequest, complete
@@ -19,18 +21,27 @@ from getd.prediction.explain import Explanation
 from getd.prediction.export import Form, export
 from getd.prediction.predictor import Predictor
 from getd.prediction.question import Question, parse_question, positions_of
-from getd.prediction.questions import FactSource, read_facts, read_new_facts
+from getd.prediction.questions import FactSource, read_facts, read_new_facts, read_questions
 from getd.prediction.rate import Rating
 from getd.runs.fitted import recalibrate, remember
 from getd.runs.folder import RunFolder
 from getd.runs.opened import OpenedRun, open_run
 from getd.training.new_entities import extend
 
-Progress = Callable[[int, int], None]  # called with how much is done, and how much there is
+Progress = Callable[[int, int], None]  # called with the amount done and the total
 
 
 def no_progress(done: int, total: int) -> None:
     """Show nothing."""
+
+
+@dataclass(frozen=True)
+class MemoryFit:
+    """What a memory gains on validation, and its weights."""
+
+    mrr_without: float
+    mrr: float
+    weights: Mapping[str, MemoryWeights]  # by arity and position: "4-0"
 
 
 class Run:
@@ -82,7 +93,7 @@ class Run:
     def predict(
         self, relation: str, entities: Names, top: int = 10, include_known: bool = False
     ) -> list[Answer]:
-        """Answer one question; ``"?"`` marks what to predict: up to three entities, or the relation.
+        """Answer one question: ``"?"`` stands for up to three entities, or for the relation.
 
         ``entities`` are names in order, or a mapping of roles to names. Known answers are left out
         unless ``include_known``.
@@ -93,11 +104,19 @@ class Run:
         """Parse a question once, to ask it more than once or together with others."""
         return parse_question(self.kb, relation, entities)
 
+    def read_questions(self, source: FactSource, form: ReadFormat | None = None) -> list[Question]:
+        """Read questions from a file, a data frame, or tuples; ``"?"`` marks what to predict."""
+        return read_questions(source, self.kb, form)
+
     def answer(
         self, questions: Sequence[Question], top: int = 10, include_known: bool = False
     ) -> list[list[Answer]]:
         """Answer many questions at once; the result has one list of answers per question."""
         return self.predictor.answer(questions, top, include_known)
+
+    def explain_answer(self, question: Question, answer: Answer, top: int = 3) -> list[Explanation]:
+        """Return the training facts that support each entity of an answer most."""
+        return self.predictor.explain(question, answer, top)
 
     def explain(
         self,
@@ -162,17 +181,20 @@ class Run:
         """Write the vectors as tables (parquet, npz) or the scores as a graph (onnx)."""
         return export(self.opened, Path(out), to, overwrite, progress)
 
-    def calibrate(self, sample: int | None = None) -> Calibration:
-        """Fit probabilities on validation and keep them in the run."""
+    def calibrate(self, sample: int | None = None) -> CalibrationFile:
+        """Fit probabilities on validation and store them in the run."""
         calibration = recalibrate(self.opened, sample)
         draw_reliability(self.folder)
         return calibration
 
-    def remember(self, sample: int | None = None) -> float:
-        """Give the run a memory of its training facts; returns the MRR on validation."""
-        mrr = remember(self.opened, sample)
+    def remember(self, sample: int | None = None) -> MemoryFit:
+        """Fit a memory of the training facts on validation and store it in the run."""
+        bare = replace(self.opened, model=self.model.bare)
+        before = bare.evaluate("valid", sample=sample, by=(), baselines=False)
+
+        stored = remember(self.opened, sample)
         draw_reliability(self.folder)
-        return mrr
+        return MemoryFit(before.mrr, stored.valid_mrr or 0.0, stored.weights)
 
 
 def draw_reliability(folder: RunFolder) -> None:

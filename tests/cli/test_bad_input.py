@@ -445,7 +445,7 @@ def test_a_path_that_is_too_long(getd: Getd) -> None:
 
 def test_ctrl_c_is_one_line(tmp_path: Path) -> None:
     code = "import getd.datasets.load, sys; from getd.cli.app import main\n"
-    code += "def stop(*_, **__): raise KeyboardInterrupt\ngetd.facts.load.load = stop\nsys.exit(main(['info', 'demo']))"
+    code += "def stop(*_, **__): raise KeyboardInterrupt\ngetd.datasets.load.load = stop\nsys.exit(main(['info', 'demo']))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
 
@@ -541,7 +541,7 @@ def test_a_place_that_cannot_be_written(tmp_path: Path, getd: Getd) -> None:
         (
             ["inof"],
             'unknown command "inof". Did you mean "info"? Available commands: '
-            "demo, info, datasets, models, convert, train, tune, remember, ...",
+            "info, convert, datasets, demo, train, tune, models, reproduce, ...",
         ),
         (["info"], 'command "info" parameter DATA requires an argument.'),
         (["info", "demo", "--arty", "3"], "unknown option: --arty. Did you mean --arity?"),

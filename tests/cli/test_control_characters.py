@@ -93,7 +93,7 @@ def test_answers_ratings_and_reasons_show_names_escaped(
     )
     check(result)
     assert {answer["entity"] for answer in json.loads(result.out)["answers"]} >= set(NAMES)
-    check(getd("score", run, "--suspicious", 30))
+    check(getd("rate", run, "--suspicious", 30))
     check(getd("evaluate", run, "--by", "relation"))
     check(
         getd(
@@ -126,8 +126,8 @@ def test_tables_lines_and_notices_show_text_escaped(capfd: pytest.CaptureFixture
     assert [len(line) for line in err.splitlines()] == [300, len(r"note: line\nend")]
 
 
-def test_commands_print_texts_of_files_through_show_alone() -> None:
-    for path in sorted((Path(package.__file__).parent / "cli").glob("*.py")):
+def test_commands_print_texts_of_files_through_output_alone() -> None:
+    for path in sorted((Path(package.__file__).parent / "cli").rglob("*.py")):
         calls = [
             node
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
@@ -141,7 +141,7 @@ def test_commands_print_texts_of_files_through_show_alone() -> None:
         constant = all(
             isinstance(argument, ast.Constant) for arguments in printed for argument in arguments
         )
-        assert constant or path.name in ("show.py", "main.py"), path.name
+        assert constant or path.name in ("output.py", "app.py"), path.name
 
 
 def test_a_page_of_trials_shows_values_escaped() -> None:

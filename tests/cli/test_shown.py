@@ -86,7 +86,7 @@ def test_reasons_are_shown_a_line_each_however_long_and_a_blank_line_after(
     why = Explanation((Reason(("r", long, "b"), 0.5), Reason(("s", "c"), 0.25)), (long, "d"))
     _show_reasons(Answer((long,), 1.0, 0.5, None, False), [why])
     assert capsys.readouterr().out == (
-        f"{long}, because\n   50.0%  r({long}, b)\n   25.0%  s(c)\n  most alike: {long}, d\n\n"
+        f"{long}, because\n   50.0%  r({long}, b)\n   25.0%  s(c)\n  most similar: {long}, d\n\n"
     )
 
 

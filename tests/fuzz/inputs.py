@@ -21,7 +21,7 @@ from getd.cli.commands.convert import convert
 from getd.cli.commands.extend import extend
 from getd.cli.commands.info import info
 from getd.cli.commands.predict import predict
-from getd.cli.commands.score import score
+from getd.cli.commands.rate import rate
 from getd.cli.options import Reading
 from getd.config import override, read_toml
 from getd.errors import GetdError
@@ -185,10 +185,10 @@ def _ask(random: Random, run: Path) -> tuple[Files, Callable[[Path], Outcome]]:
     return {}, lambda _: run_getd("predict", run, *question)
 
 
-def _score(random: Random, run: Path) -> tuple[Files, Callable[[Path], Outcome]]:
+def _rate(random: Random, run: Path) -> tuple[Files, Callable[[Path], Outcome]]:
     name, data = _damaged(random)
     json = random.random() < 0.3
-    return {name: data}, lambda folder: run_command(score, run, folder / name, json=json)
+    return {name: data}, lambda folder: run_command(rate, run, folder / name, json=json)
 
 
 def _extend(random: Random, run: Path) -> tuple[Files, Callable[[Path], Outcome]]:
@@ -320,7 +320,7 @@ WAYS: dict[Way, float] = {
     _convert: 15,
     _predict: 4,
     _ask: 1,
-    _score: 4,
+    _rate: 4,
     _extend: 0.3,
     _complete: 0.5,
     _config: 8,

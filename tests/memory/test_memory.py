@@ -159,7 +159,7 @@ def test_a_run_carries_its_memory(run_path: Path) -> None:
     run = open_run(run_path)
     question = ("plays for", ["Ada Hale", "?", "2016-17"])
     before = run.evaluate("test").mrr
-    mrr = run.remember()
+    mrr = run.remember().mrr
     again = open_run(run_path)
     assert isinstance(again.model, WithMemory)
     assert again.evaluate("valid").mrr == pytest.approx(mrr, abs=1e-6)

@@ -33,7 +33,7 @@ def test_it_listens_at_the_port_that_it_names(
     result = getd("serve", tmp_path / "run", "--port", port)
     assert (result.code, result.err) == (0, "")
     assert (
-        result.out == f"serving {tmp_path / 'run'} at http://127.0.0.1:{port}/ (Ctrl-C ends it)\n"
+        result.out == f"serving {tmp_path / 'run'} at http://127.0.0.1:{port}/ (Ctrl-C to stop)\n"
     )
     assert seen == [("127.0.0.1", port)]
 

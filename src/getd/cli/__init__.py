@@ -1,1 +1,1 @@
-"""One command, one public function: a command reads its flags, calls the function, shows what it returns."""
+"""The command line: a command reads its flags, calls one public function, prints the result."""

@@ -1,12 +1,13 @@
-"""The command line: parses, calls one function, prints what it returns; an expected error becomes one line."""
+"""The command line: each command calls one public function and prints what it returns."""
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 from collections.abc import Callable, Sequence
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, Group
 
 from getd import __version__
 from getd.cli.commands.calibrate import calibrate
@@ -20,68 +21,86 @@ from getd.cli.commands.extend import extend
 from getd.cli.commands.info import info
 from getd.cli.commands.models import models
 from getd.cli.commands.predict import predict
+from getd.cli.commands.rate import rate
 from getd.cli.commands.remember import remember
 from getd.cli.commands.reproduce import reproduce
-from getd.cli.commands.score import score
 from getd.cli.commands.serve import serve
 from getd.cli.commands.train import train
 from getd.cli.commands.tune import tune
 from getd.errors import GetdError, is_panic
 from getd.visible import message_line
 
+COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
+    "Data": (info, convert, datasets),
+    "Train": (demo, train, tune, models, reproduce),
+    "Use": (evaluate, predict, rate, complete, extend, remember, calibrate),
+    "Share": (export, serve),
+}
+OLD_NAMES = {"score": rate}  # of commands; they still work, and help does not list them
+
+
+def help_text(command: Callable[..., None]) -> str:
+    """Return the docstring with one line per paragraph, which the terminal wraps."""
+    paragraphs = (inspect.getdoc(command) or "").split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+
+
 app = App(
     name="getd",
     version=f"getd {__version__}",
-    help="Complete n-ary knowledge bases: learn from known facts, fill the holes in unknown ones.",
+    help="Complete n-ary knowledge bases: learn from known facts, predict missing ones.",
+    help_format="plaintext",
     version_flags=["--version"],
     suppress_keyboard_interrupt=False,
+    group_commands=Group("Options", sort_key=len(COMMANDS)),
 )
-COMMANDS = (
-    *(demo, info, datasets, models, convert, train, tune, remember, calibrate, evaluate),
-    *(predict, score, complete, extend, serve, export, reproduce),
-)
-for command in COMMANDS:
-    app.command(command)
+for order, (title, commands) in enumerate(COMMANDS.items()):
+    group = Group(title, sort_key=order)
+    for index, command in enumerate(commands):
+        app.command(command, group=group, sort_key=index, help=help_text(command))
+for name, command in OLD_NAMES.items():
+    app.command(command, name=name, show=False, help=help_text(command))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code: 0 done, 2 the command line or a setting is wrong, 1 anything else."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    """Run a command and return its exit code.
+
+    0 is success, 2 a wrong command line or setting, 1 any other error that is not a bug.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
     return exit_code(
-        lambda: app(given, exit_on_error=False, print_error=False, result_action="return_value")
+        lambda: app(words, exit_on_error=False, print_error=False, result_action="return_value")
     )
 
 
 def exit_code(command: Callable[[], object]) -> int:
-    """Run a command whose arguments are parsed already; what goes wrong becomes its line and its exit code."""
+    """Run a command whose arguments are parsed; an expected error becomes one line."""
     try:
         command()
         sys.stdout.flush()
         return 0
     except CycloptsError as error:
-        return _fail(_one_line(str(error)), 2)
+        line = " ".join(str(error).split())
+        return _fail(f"{line[:1].lower()}{line[1:]}", 2)
     except GetdError as error:
-        return _fail(error, error.exit_code)
-    except BrokenPipeError:  # the reader of our output has gone: `getd info … | head`
+        print(
+            error, file=sys.stderr
+        )  # its lines are fit to be shown: up to ten bad lines of a file
+        return error.exit_code
+    except BrokenPipeError:  # the reader of our output closed it: `getd info … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt as interrupt:
         return _fail(f"interrupted{f'; {interrupt}' if str(interrupt) else ''}", 130)
-    except OSError as error:  # no permission, no space, a name too long
-        where = f"{error.filename}: " if error.filename else ""
-        return _fail(f"{where}{error.strerror or error}", 1)
+    except OSError as error:  # no permission, no space, a name that is too long
+        path = f"{error.filename}: " if error.filename else ""
+        return _fail(f"{path}{error.strerror or error}", 1)
     except BaseException as error:
         if not is_panic(error):
             raise
         return _fail(f"a library failed on this data: {error}", 1)
 
 
-def _one_line(text: str) -> str:
-    line = " ".join(text.split())
-    return f"{line[:1].lower()}{line[1:]}"
-
-
-def _fail(message: str | GetdError, code: int) -> int:
-    """An error of ours is fit to be shown as it is, ten lines of a file and all; anything else becomes one line."""
-    print(message if isinstance(message, GetdError) else message_line(message), file=sys.stderr)
+def _fail(message: str, code: int) -> int:
+    print(message_line(message), file=sys.stderr)
     return code

@@ -1,4 +1,4 @@
-"""The console script, small enough that an interrupt finds no gap."""
+"""The console script. It imports little before it handles interrupts."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import sys
 
 
 def run() -> None:
-    """Run the command line and leave with its exit code."""
+    """Run the command line and exit with its code."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
-        if stream is None:  # closed by whoever started us
+        if stream is None:  # closed by the process that started this one
             setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115
         else:
             stream.reconfigure(errors="backslashreplace")
+
     try:
         from getd.cli.app import main
 

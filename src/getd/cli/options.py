@@ -1,24 +1,47 @@
-"""Flags that several commands share."""
+"""Arguments and flags that several commands share."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from getd.choices import FormatChoice, ReadFormat
 
-Form = Annotated[
-    FormatChoice,
-    Parameter(help="The form of the files; auto recognises it from their content."),
+DATA_HELP = "Folder with train, valid and test files, a single file, or the name of a data set"
+
+
+def flag(text: str) -> Parameter:
+    """Return a yes-or-no flag without a ``--no-`` form."""
+    return Parameter(help=text, negative="", show_default=False)
+
+
+Data = Annotated[str, Parameter(help=f"{DATA_HELP} (see getd datasets).")]
+OptionalData = Annotated[str | None, Parameter(help=f"{DATA_HELP}. Default: data of the config.")]
+RunPath = Annotated[Path, Parameter(help="Run folder, as written by getd train.")]
+FactFile = Annotated[Path, Parameter(help="File of facts in any supported format.")]
+
+Model = Annotated[str | None, Parameter(help="Model name (see getd models). Default: getd.")]
+ConfigFile = Annotated[
+    Path | None, Parameter(help="TOML file with [model] and [training], and optionally data.")
 ]
-Json = Annotated[bool, Parameter(help="Print one JSON object and nothing else.", negative="")]
+Assignments = Annotated[
+    list[str] | None,
+    Parameter(
+        help="Setting as section.key=value, e.g. training.epochs=20. Repeatable.", negative=""
+    ),
+]
+Overwrite = Annotated[bool, flag("Replace existing output.")]
+Quiet = Annotated[bool, flag("Do not show progress.")]
+Json = Annotated[bool, flag("Print one JSON object and nothing else.")]
+Format = Annotated[FormatChoice, Parameter(help="File format. auto detects it from the content.")]
 
 
-def chosen(form: Form) -> ReadFormat | None:
-    """The form that was named, if any."""
-    return None if form == "auto" else form
+def read_format(choice: FormatChoice) -> ReadFormat | None:
+    """Return the format that was named; None: detect it."""
+    return None if choice == "auto" else choice
 
 
 @Parameter(name="*")
@@ -26,28 +49,26 @@ def chosen(form: Form) -> ReadFormat | None:
 class Reading:
     """How data is read: the flags of every command that takes DATA."""
 
-    format: Form = "auto"
-    arity: Annotated[int | None, Parameter(help="Only facts with this many entities.")] = None
+    format: Format = "auto"
+    arity: Annotated[int | None, Parameter(help="Keep only facts with this many entities.")] = None
     max_arity: Annotated[
-        int | None, Parameter(help="Only facts with at most this many entities.")
+        int | None, Parameter(help="Keep only facts with at most this many entities.")
     ] = None
     one_arity: Annotated[
         bool,
-        Parameter(
-            help="Refuse files whose facts differ in arity: from --arity, or from the first fact.",
-            negative="",
-        ),
+        flag("Reject files with facts of different arity (--arity, or that of the first fact)."),
     ] = False
-    escaped: Annotated[
-        bool, Parameter(help=r"Plain text is written with the escapes \\ \t \n \r.", negative="")
-    ] = False
+    escaped: Annotated[bool, flag(r"Plain text uses the escapes \\ \t \n \r.")] = False
     relation: Annotated[
         str | None,
-        Parameter(help="The relation of tables without a relation column (else the file's name)."),
+        Parameter(help="Relation of tables without a relation column. Default: the file name."),
     ] = None
-    split_seed: Annotated[int, Parameter(help="Of the 8:1:1 split, and of generated data.")] = 0
+    split_seed: Annotated[
+        int, Parameter(help="Random seed of the 8:1:1 split and of generated data.")
+    ] = 0
 
     def settings(self) -> dict[str, Any]:
-        """As keyword arguments of :func:`getd.load`."""
-        values = asdict(self)
-        return {("seed" if key == "split_seed" else key): value for key, value in values.items()}
+        """Return keyword arguments for :func:`getd.load`."""
+        settings = asdict(self)
+        settings["seed"] = settings.pop("split_seed")
+        return settings

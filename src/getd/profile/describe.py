@@ -70,10 +70,13 @@ class Report:
     literals: dict[str, float]  # shares of the entities that read as dates, as numbers
     leakage: Leakage | None  # of test, or of valid if there is no test; None without train
     notices: tuple[str, ...]
+    baselines: dict[str, dict[str, Any]] | None = None  # metrics on test; None: not measured
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON: keys are text."""
         plain: dict[str, Any] = _plain(asdict(self))
+        if self.baselines is None:
+            del plain["baselines"]
         return plain
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from getd.calibration.calibrate import Calibration, CalibrationFile
+from getd.calibration.calibrate import CalibrationFile
 from getd.evaluation.evaluate import validation_mrr
 from getd.evaluation.protocol import filter_splits, known_for_choosing
 from getd.memory.fit import fit_weights
@@ -15,8 +15,8 @@ from getd.runs.opened import OpenedRun
 from getd.runs.stored import model_fingerprint
 
 
-def remember(run: OpenedRun, sample: int | None = None) -> float:
-    """Give a run a memory of its training facts; returns the MRR on validation.
+def remember(run: OpenedRun, sample: int | None = None) -> MemoryFile:
+    """Give a run a memory of its training facts; returns what is stored of it.
 
     The weights of the memory are fitted on validation, then the run is calibrated again. Test is
     not read. ``sample`` is the number of validation facts to fit on, drawn at random; None: all.
@@ -44,10 +44,10 @@ def remember(run: OpenedRun, sample: int | None = None) -> float:
         run.model = model
         run.calibration = calibration_file.calibration
         run.notices = ()
-    return mrr
+    return memory_file
 
 
-def recalibrate(run: OpenedRun, sample: int | None = None) -> Calibration:
+def recalibrate(run: OpenedRun, sample: int | None = None) -> CalibrationFile:
     """Fit on validation what turns scores into probabilities, and keep it in the run.
 
     ``sample`` is the largest number of validation facts to fit on, drawn at random.
@@ -58,4 +58,4 @@ def recalibrate(run: OpenedRun, sample: int | None = None) -> Calibration:
         run.folder.write_json("calibration.json", calibration_file.as_dict())
         run.calibration = calibration_file.calibration
         run.notices = ()
-    return run.calibration
+    return calibration_file

@@ -2,54 +2,44 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from getd.cli.options import Json
+from getd.cli.inputs import open_run
+from getd.cli.options import Json, RunPath
 from getd.cli.output import print_json, print_table
 from getd.errors import ConfigError
 
 
 def calibrate(
-    run: Path,
+    run: RunPath,
     /,
     *,
     sample: Annotated[
-        int | None, Parameter(help="Fit on this many facts of each arity, drawn at random.")
+        int | None, Parameter(help="Fit on at most this many random facts of each arity.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Fit on validation what turns the scores of a run into probabilities and confidence; test is not read.
+    """Calibrate probabilities and confidences on validation.
 
-    Training does it when it ends, and remember does it again; this is for runs that have it not yet.
-
-    Parameters
-    ----------
-    run
-        The folder that training left.
+    Training and getd remember calibrate automatically; use this for runs that are not calibrated
+    yet. Test is not read.
     """
-    from getd.cli.opening import open_run
-
     if sample is not None and sample < 1:
         raise ConfigError(f"expected --sample of 1 or more, found {sample}")
-    opened = open_run(run)
-    fitted = opened.calibrate(sample)
-    found = opened.folder.read_json("calibration.json")["valid"]
-    errors = {name: found[name]["error"] for name in ("before", "after")}
+    fitted = open_run(run).calibrate(sample)
+
+    valid = fitted.valid
+    errors = {"before": valid.before.error, "after": valid.after.error} if valid else {}
     if json:
-        print_json(
-            {"run": str(run), "temperature": fitted.temperature, "calibration_error": errors}
-        )
+        result = {"run": str(run), "temperature": fitted.temperature, "calibration_error": errors}
+        print_json(result)
         return
-    rows = [
-        [arity, value, fitted.confidence[arity].shape]
-        for arity, value in fitted.temperature.items()
-    ]
+
+    rows = []
+    for arity, temperature in fitted.temperature.items():
+        rows.append([arity, temperature, fitted.confidence[arity].shape])
     print_table("Fitted", ["arity", "temperature", "confidence"], rows)
-    print_table(
-        "Calibration error of first answers, on validation",
-        ["", "error"],
-        [*map(list, errors.items())],
-    )
+    title = "Calibration error of first answers, on validation"
+    print_table(title, ["", "error"], list(errors.items()))

@@ -2,44 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 
-from getd.cli.options import Json, Reading
-from getd.cli.output import download_progress, print_json, print_line, print_notices
+from getd.choices import WriteFormat
+from getd.cli.options import Data, Json, Overwrite, Reading
+from getd.cli.output import print_json, print_line, print_notices
+from getd.cli.progress import download_progress
 
 
 def convert(
-    data: str,
-    out: str,
+    data: Data,
+    out: Annotated[
+        str,
+        Parameter(
+            help="New folder; or a file, if DATA is one. A file is split 8:1:1 into a folder."
+        ),
+    ],
     /,
     *,
     to: Annotated[
-        Literal["tsv", "csv", "parquet", "jsonl", "hyper-csv"] | None,
-        Parameter(help="The form to write; else the ending of OUT tells, and a folder gets tsv."),
+        WriteFormat | None,
+        Parameter(help="Output format. Default: by the extension of OUT; tsv for a folder."),
     ] = None,
-    overwrite: Annotated[bool, Parameter(help="Replace what is at OUT.", negative="")] = False,
+    overwrite: Overwrite = False,
     reading: Reading | None = None,
     json: Json = False,
 ) -> None:
-    """Write a data set in another form: every fact in its order, none dropped.
+    """Convert a data set to another file format.
 
-    Parameters
-    ----------
-    data
-        A folder with train, valid and test, a single file, or the name of a data set (see: getd datasets).
-    out
-        A new folder for train, valid and test, or a file where DATA is one. A single file is split 8:1:1 into a folder.
+    Every fact is kept, in its order, with duplicates.
     """
-    from getd.datasets.convert import convert as convert_facts
+    from getd.api import convert as convert_facts
 
+    settings = (reading or Reading()).settings()
     with download_progress() as progress:
-        options = (reading or Reading()).settings()
-        written = convert_facts(data, out, to, overwrite=overwrite, progress=progress, **options)
+        written = convert_facts(data, out, to, overwrite=overwrite, progress=progress, **settings)
     print_notices(written.notices)
+
     if json:
         print_json({"out": out, "facts": written.facts})
-    else:
-        files = ", ".join(f"{number:,} facts to {name}" for name, number in written.facts.items())
-        print_line(f"wrote {files} at {out}")
+        return
+    files = ", ".join(f"{number:,} facts to {name}" for name, number in written.facts.items())
+    print_line(f"wrote {files} at {out}")

@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 from getd.cli.options import Json
 from getd.cli.output import print_json, print_line, print_table
 
-_COUNTS = ("train", "valid", "test", "entities", "relations")
-_JSON = ("name", "about", "arities", "facts", "entities", "relations", "licence", "source", "place")
+KEYS = ("name", "about", "arities", "facts", "entities", "relations", "licence", "source")
 
 
 def datasets(*, json: Json = False) -> None:
-    """List the data sets that are known by name, and where each is on this machine."""
-    from getd.datasets.catalogue import cache_folder, list_datasets
+    """List the data sets that are known by name."""
+    from getd.api import datasets as list_datasets
 
-    records = []
-    for dataset, location in list_datasets():
-        values = asdict(dataset) | {"place": location}
-        records.append({key: values[key] or None for key in (*_JSON, "sha256")})
+    catalogue = list_datasets()
     if json:
-        print_json({"datasets": records, "cache": str(cache_folder())})
+        records = []
+        for dataset, location in catalogue.datasets:
+            record = {key: getattr(dataset, key) for key in KEYS}
+            records.append({**record, "place": location, "sha256": dict(dataset.sha256) or None})
+        print_json({"datasets": records, "cache": str(catalogue.cache)})
         return
 
-    rows: list[list[object]] = []
-    for record in records:
-        texts = [record[key] or "" for key in ("name", "about", "licence", "source")]
-        counts = [*(record["facts"] or [None] * 3), record["entities"], record["relations"]]
-        rows.append([*texts, record["place"] or "not here yet", record["arities"], *counts])
-    header = ["name", "what", "licence", "source", "place", "arity", *_COUNTS]
-    print_table("Data sets", header, rows, left=5)
-    print_line(
-        f"A data set that is not here is downloaded to {cache_folder()} when it is first used."
-    )
+    rows = []
+    for dataset, location in catalogue.datasets:
+        texts = [dataset.name, dataset.about, dataset.licence or "", dataset.source]
+        facts = dataset.facts or [None] * 3
+        sizes = [dataset.arities, *facts, dataset.entities, dataset.relations]
+        rows.append([*texts, location or "not downloaded", *sizes])
+    header = ["name", "what", "licence", "source", "place", "arity"]
+    counts = ["train", "valid", "test", "entities", "relations"]
+    print_table("Data sets", [*header, *counts], rows, left=5)
+    print_line(f"A data set is downloaded to {catalogue.cache} when it is first used.")

@@ -2,66 +2,41 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 
-from getd.cli.commands.train import show_report
-from getd.cli.options import Json
+from getd.choices import Grouping, Split, Ties
+from getd.cli.inputs import open_run
+from getd.cli.options import Json, RunPath
 from getd.cli.output import print_json, print_table
+from getd.cli.reports import METRICS, show_report, values_of
 
 
 def evaluate(
-    run: Path,
+    run: RunPath,
     /,
     *,
-    split: Annotated[
-        Literal["train", "valid", "test"], Parameter(help="Which facts are asked for.")
-    ] = "test",
-    by: Annotated[
-        Literal["arity", "position", "relation", "seen"] | None,
-        Parameter(help="Show the metrics of these groups too."),
+    split: Annotated[Split, Parameter(help="Split to evaluate.")] = "test",
+    by: Annotated[Grouping | None, Parameter(help="Also show the metrics of each group.")] = None,
+    ties: Annotated[Ties, Parameter(help="Rank of tied answers.")] = "realistic",
+    sample: Annotated[
+        int | None, Parameter(help="Evaluate only this many facts, drawn at random.")
     ] = None,
-    ties: Annotated[
-        Literal["realistic", "optimistic", "pessimistic"], Parameter(help="Which rank ties get.")
-    ] = "realistic",
-    sample: Annotated[int | None, Parameter(help="Only this many facts, drawn at random.")] = None,
-    memory: Annotated[bool, Parameter(help="With the memory of the run, where it has one.")] = True,
+    memory: Annotated[bool, Parameter(help="Use the memory of the run, if it has one.")] = True,
     json: Json = False,
 ) -> None:
-    """Rank the answers of a split and report how good they are, beside two baselines.
-
-    Parameters
-    ----------
-    run
-        The folder that training left.
-    """
-    from getd.cli.opening import open_run
-
-    found = open_run(run, memory).evaluate(split, ties=ties, sample=sample)
+    """Rank the answers of a split and report metrics."""
+    evaluation = open_run(run, memory).evaluate(split, ties=ties, sample=sample)
     if json:
-        print_json(found.as_dict())
+        print_json(evaluation.as_dict())
         return
-    show_report(found)
-    if by:
-        keys = ("questions", "mrr", "hits_at_1", "hits_at_3", "hits_at_10")
-        baselines = list(found.baselines)
-        rows = [
-            [
-                name,
-                *(getattr(group, key) for key in keys),
-                *(group.baselines[baseline] for baseline in baselines),
-            ]
-            for name, group in found.by[by].items()
-        ]
-        header = [
-            by,
-            "questions",
-            "MRR",
-            "Hits@1",
-            "Hits@3",
-            "Hits@10",
-            *(f"MRR of {baseline}" for baseline in baselines),
-        ]
-        print_table(f"By {by}", header, rows)
+
+    show_report(evaluation)
+    if by is None:
+        return
+    rows = []
+    for name, group in evaluation.by[by].items():
+        rows.append([name, group.questions, *values_of(group), *group.baselines.values()])
+    baselines = [f"MRR of {baseline}" for baseline in evaluation.baselines]
+    print_table(f"By {by}", [by, "questions", *METRICS.values(), *baselines], rows)

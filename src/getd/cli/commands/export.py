@@ -3,38 +3,33 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 
-from getd.cli.output import counting_progress, print_line, print_notices
+from getd.choices import ExportFormat
+from getd.cli.inputs import open_run
+from getd.cli.options import Overwrite, RunPath
+from getd.cli.output import print_line, print_notices
+from getd.cli.progress import counting_progress
 
 
 def export(
-    run: Path,
+    run: RunPath,
     /,
     *,
-    out: Annotated[Path, Parameter(help="The folder to write.")],
+    out: Annotated[Path, Parameter(help="Folder to write.")],
     to: Annotated[
-        Literal["parquet", "npz", "onnx"], Parameter(help="Vectors as tables, or scores as graphs.")
+        ExportFormat,
+        Parameter(help="Embeddings as tables (parquet, npz) or scores as graphs (onnx)."),
     ] = "parquet",
-    overwrite: Annotated[bool, Parameter(help="Replace what is there.", negative="")] = False,
+    overwrite: Overwrite = False,
 ) -> None:
-    """Take a run elsewhere: its vectors with their names (parquet, npz), or question to scores (onnx).
-
-    Parameters
-    ----------
-    run
-        The folder that training left.
-    """
-    from getd.cli.opening import open_run
-
+    """Export embeddings with their names, or the scoring function as ONNX."""
     opened = open_run(run)
     if to == "onnx" and opened.folder.has_memory():
         print_notices(
-            [
-                "the graphs are the model without its memory, so they score otherwise than getd predict"
-            ]
+            ["the graphs leave the memory out, so their scores differ from those of getd predict"]
         )
     with counting_progress("exporting") as progress:
         written = opened.export(out, to, overwrite, progress)

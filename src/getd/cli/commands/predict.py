@@ -2,175 +2,130 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Container, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from getd.cli.options import Form, Json, chosen
-from getd.cli.output import print_json, print_line, print_notices, print_table
+from getd.cli.inputs import open_run
+from getd.cli.options import Format, Json, RunPath, flag, read_format
+from getd.cli.output import fact_text, print_json, print_line, print_notices
+from getd.cli.reports import show_answers
 from getd.errors import ConfigError
 
 if TYPE_CHECKING:
-    from getd.facts.parse import Names
-    from getd.prediction.answer import Answer
-    from getd.prediction.explain import Explanation
-    from getd.prediction.question import Question
+    from getd import Answer, Explanation, Question, Run
 
 
 def predict(
-    run: Path,
+    run: RunPath,
     /,
-    *question: str,
-    top: Annotated[int, Parameter(help="How many answers.")] = 10,
-    include_known: Annotated[
-        bool, Parameter(help="Show answers that the data has already, too.", negative="")
-    ] = False,
-    why: Annotated[
-        bool, Parameter(help="Show the training facts that support each answer most.", negative="")
-    ] = False,
+    *question: Annotated[str, Parameter(help="Relation and entities, ? for what to predict.")],
+    top: Annotated[int, Parameter(help="Number of answers.")] = 10,
+    include_known: Annotated[bool, flag("Include answers that are already known.")] = False,
+    why: Annotated[bool, flag("Show the training facts that support each answer most.")] = False,
     questions: Annotated[
-        Path | None, Parameter(help="A file of questions, in any form that facts are read from.")
+        Path | None, Parameter(help="File of questions in any supported format.")
     ] = None,
-    format: Form = "auto",  # noqa: A002
+    format: Format = "auto",  # noqa: A002
     json: Json = False,
 ) -> None:
-    """Answer a question: RELATION E1 '?' E3 …, or by role: RELATION player='?' club=Bulls; '?' as RELATION asks for it.
+    """Answer a question: fill in the ? of a fact.
 
-    Up to three entities may be open at once.
-
-    Parameters
-    ----------
-    run
-        The folder that training left.
-    question
-        The relation and its entities, '?' for what is asked.
+    Give the entities in order, RELATION E1 '?' E3 …, or by role, RELATION player='?' club=Bulls. Up
+    to three entities may be open at once. '?' as RELATION predicts the relation.
     """
-    from getd.cli.opening import open_run
-    from getd.prediction.question import parse_question
-    from getd.prediction.questions import read_questions
-
     if (questions is None) == (not question):
         raise ConfigError("ask one question, or name a file with --questions")
     if top < 1:
         raise ConfigError(f"expected --top of 1 or more, found {top}")
+
     opened = open_run(run)
     if questions is not None:
-        asked = read_questions(questions, opened.kb, chosen(format))
+        parsed = opened.read_questions(questions, read_format(format))
     else:
         relation, *entities = question
-        asked = [parse_question(opened.kb, relation, _roles(entities, opened.kb.entities))]
-    if any(one.position is None for one in asked) and not _learnt_relations(
-        opened.folder.read_config()
-    ):
-        print_notices(
-            ["this run was trained without relation_loss, so it has not learnt to rank relations"]
-        )
-    if not opened.calibration.confidence and not opened.notices:
-        print_notices(
-            [f"this run was not calibrated; getd calibrate {run} gives its answers confidence"]
-        )
-    answered = list(zip(asked, opened.answer(asked, top, include_known), strict=True))
-    reasons = {
-        (row, place): opened.predictor.explain(one, answer)
-        for row, (one, answers) in enumerate(answered)
-        for place, answer in enumerate(answers)
-        if why and one.open
-    }
-    if json:
-        records = [
-            _record(one, answers, [reasons.get((row, place), []) for place in range(len(answers))])
-            for row, (one, answers) in enumerate(answered)
-        ]
-        print_json(records[0] if questions is None else {"answers": records})
-        return
-    for row, (one, answers) in enumerate(answered):
+        parsed = [opened.question(relation, _by_role(entities, opened.kb.entities))]
+    print_notices(_notices(opened, parsed))
+
+    records = []
+    for one, answers in zip(parsed, opened.answer(parsed, top, include_known), strict=True):
+        is_explained = why and bool(one.open)
+        reasons = [opened.explain_answer(one, answer) if is_explained else [] for answer in answers]
+        if json:
+            records.append(_record(one, answers, reasons))
+            continue
         show_answers(one, answers)
-        for place, answer in enumerate(answers):
-            _show_reasons(answer, reasons.get((row, place), []))
+        for answer, explanations in zip(answers, reasons, strict=True):
+            _show_reasons(answer, explanations)
+    if json:
+        print_json(records[0] if questions is None else {"answers": records})
 
 
-def _learnt_relations(config: Mapping[str, Any]) -> bool:
-    return bool(config.get("training", {}).get("relation_loss"))
-
-
-def _roles(entities: Sequence[str], names: Any) -> Names:
-    """``role=name`` for all, or names in order; a name that holds ``=`` and is known stands for itself."""
+def _by_role(
+    entities: Sequence[str], names: Container[str]
+) -> Sequence[str] | dict[str, list[str]]:
+    """Read ``role=name`` if every entity is written so; known names that hold ``=`` are names."""
     if not entities or not all("=" in entity and entity not in names for entity in entities):
         return entities
-    found: dict[str, list[str]] = {}
-    for role, _, name in (entity.partition("=") for entity in entities):
-        found.setdefault(role, []).append(name)
-    return found
+    by_role: dict[str, list[str]] = {}
+    for entity in entities:
+        role, _, name = entity.partition("=")
+        by_role.setdefault(role, []).append(name)
+    return by_role
+
+
+def _notices(run: Run, questions: Sequence[Question]) -> list[str]:
+    notices = []
+    if any(question.position is None for question in questions):
+        training = run.folder.read_config().get("training", {})
+        if not training.get("relation_loss"):
+            notices.append(
+                "this run was trained without relation_loss, so it has not learnt to rank relations"
+            )
+    if not run.calibration.confidence and not run.notices:
+        notices.append(
+            f"this run is not calibrated; getd calibrate {run.path} gives its answers confidence"
+        )
+    return notices
 
 
 def _record(
     question: Question, answers: Sequence[Answer], reasons: Sequence[Sequence[Explanation]]
 ) -> dict[str, Any]:
+    pairs = zip(answers, reasons, strict=True)
     return {
         "question": list(question.text),
-        "answers": [answer_record(question, *each) for each in zip(answers, reasons, strict=True)],
+        "answers": [answer_record(question, answer, each) for answer, each in pairs],
     }
 
 
 def answer_record(
     question: Question, answer: Answer, reasons: Sequence[Explanation] = ()
 ) -> dict[str, Any]:
-    """An answer for JSON."""
+    """Return an answer ready for JSON."""
     if len(question.open) > 1:
-        named: dict[str, Any] = {"entities": list(answer.names)}
+        record: dict[str, Any] = {"entities": list(answer.names)}
     else:
-        named = {"entity" if question.open else "relation": answer.name}
-    numbers = {
+        record = {"entity" if question.open else "relation": answer.name}
+    record |= {
         "score": answer.score,
         "probability": answer.probability,
         "confidence": answer.confidence,
+        "known": answer.known,
     }
-    record = {**named, **numbers, "known": answer.known}
     if reasons:
-        record["why"] = [
-            {
-                "facts": [
-                    {"fact": list(reason.fact), "pull": reason.pull} for reason in each.facts
-                ],
-                "similar": list(each.similar),
-            }
-            for each in reasons
-        ]
+        record["why"] = [asdict(reason) for reason in reasons]
     return record
 
 
 def _show_reasons(answer: Answer, reasons: Sequence[Explanation]) -> None:
-    for name, each in zip(answer.names, reasons, strict=False):
+    for name, explanation in zip(answer.names, reasons, strict=False):
         print_line(f"{name}, because")
-        for reason in each.facts:
-            relation, *entities = reason.fact
-            print_line(f"  {reason.pull:6.1%}  {relation}({', '.join(entities)})")
-        if each.similar:
-            print_line(f"  most alike: {', '.join(each.similar)}")
-        print()
-
-
-def show_answers(question: Question, answers: Sequence[Answer], right: str | None = None) -> None:
-    """The answers of a question as a table, with the right one marked where it is known."""
-    relation, *entities = question.text
-    marks = [
-        "right" if answer.name == right else "known" if answer.known else "" for answer in answers
-    ]
-    header: list[str] = ["answer"]
-    shown: list[Callable[[Answer], object]] = [lambda answer: answer.name]
-    columns: list[tuple[str, Callable[[Answer], object]]] = [
-        ("probability", lambda answer: answer.probability),
-        ("confidence", lambda answer: answer.confidence),
-        ("plausibility" if len(question.open) > 1 else "score", lambda answer: answer.score),
-    ]
-    for name, value in columns:
-        if any(value(answer) is not None for answer in answers):
-            header.append(name)
-            shown.append(value)
-    rows = [
-        [*(value(answer) for value in shown), mark]
-        for answer, mark in zip(answers, marks, strict=True)
-    ]
-    print_table(f"{relation}({', '.join(entities)})", [*header, ""], rows)
+        for reason in explanation.facts:
+            print_line(f"  {reason.pull:6.1%}  {fact_text(reason.fact)}")
+        if explanation.similar:
+            print_line(f"  most similar: {', '.join(explanation.similar)}")
+        print_line()

@@ -2,52 +2,43 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from getd.cli.options import Json
+from getd.cli.options import Json, RunPath
 from getd.cli.output import print_json, print_table
 
 
 def remember(
-    run: Path,
+    run: RunPath,
     /,
     *,
     sample: Annotated[
-        int | None, Parameter(help="Fit on this many facts of validation, drawn at random.")
+        int | None, Parameter(help="Fit on this many validation facts, drawn at random.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Give a trained run a memory: what stood beside the given entities in the training facts counts too.
+    """Add a memory of the training facts to a run.
 
-    Nothing is trained. How much it counts is fitted on the validation facts, among candidates that are no known answers
-    of train and valid, and kept in the run; evaluate and predict use it from then on. Test is not read.
-
-    Parameters
-    ----------
-    run
-        The folder that training left.
+    Entities that co-occur in training facts then count too. Nothing is trained: the weights of the
+    memory are fitted on validation and stored in the run, and evaluate and predict use them from
+    then on. Test is not read.
     """
     from getd.api import open_run
 
-    opened = open_run(run, memory=False)
-    before = opened.evaluate("valid", sample=sample, by=(), baselines=False).mrr
-    after = opened.remember(sample)
-    weights = opened.folder.read_json("memory.json")["weights"]
+    fitted = open_run(run, memory=False).remember(sample)
+    weights = {name: values.model_dump() for name, values in fitted.weights.items()}
     if json:
-        print_json(
-            {"run": str(run), "valid_mrr": {"without": before, "with": after}, "weights": weights}
-        )
+        mrr = {"without": fitted.mrr_without, "with": fitted.mrr}
+        print_json({"run": str(run), "valid_mrr": mrr, "weights": weights})
         return
-    rows = [["without memory", before], ["with memory", after]]
-    print_table("Validation", ["", "MRR"], rows)
-    counts = []
-    for place, found in weights.items():
-        counts.append([place, "the model", found["scale"], None])
-        counts += [
-            [place, source, each["share"], each["log_share"]]
-            for source, each in found["sources"].items()
-        ]
-    print_table("Weights", ["arity-position", "source", "share", "log share"], counts, left=2)
+
+    mrrs = [["without memory", fitted.mrr_without], ["with memory", fitted.mrr]]
+    print_table("Validation", ["", "MRR"], mrrs)
+    rows = []
+    for slot, values in weights.items():
+        rows.append([slot, "the model", values["scale"], None])
+        for source, share in values["sources"].items():
+            rows.append([slot, source, share["share"], share["log_share"]])
+    print_table("Weights", ["arity-position", "source", "share", "log share"], rows, left=2)

@@ -3,165 +3,112 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from getd.cli.options import Json, Reading
-from getd.cli.output import (
-    download_progress,
-    print_json,
-    print_line,
-    print_notices,
-    print_table,
-    tuning_progress,
-)
+from getd.choices import Pruning
+from getd.cli.inputs import load_data, read_config
+from getd.cli.options import Assignments, ConfigFile, Json, Model, OptionalData, Quiet, Reading
+from getd.cli.output import print_json, print_line, print_notices, print_table
+from getd.cli.progress import tuning_progress
 from getd.errors import ConfigError
 
 if TYPE_CHECKING:
     from getd.api import Tuned
-    from getd.tuning.study import Study
+
+MAX_ROWS = 5  # trials in the table; the page shows all
 
 
 def tune(
-    data: str | None = None,
+    data: OptionalData = None,
     /,
     *,
-    model: Annotated[
-        str | None, Parameter(help="The model (see: getd models); getd where none is named.")
-    ] = None,
+    model: Model = None,
     trials: Annotated[
-        int, Parameter(help="How many are to be finished in all, by all processes.")
+        int, Parameter(help="Number of trials to finish, by all processes together.")
     ] = 50,
     study: Annotated[
         str,
         Parameter(
-            help="FILE.db (SQLite) or FILE.journal; with --storage its name there. One that is there goes on."
+            help="Study: FILE.db (SQLite), FILE.journal, or a name with --storage. "
+            "An existing study is resumed."
         ),
     ] = "study.db",
     storage: Annotated[
         str | None,
-        Parameter(help="A database for several machines: postgresql+psycopg://user@host/base."),
+        Parameter(help="Database for several machines: postgresql+psycopg://user@host/base."),
     ] = None,
     space: Annotated[
-        str, Parameter(help="What is searched: paper, wide, or a TOML file.")
+        str, Parameter(help="Settings to search: paper, wide, or a TOML file.")
     ] = "paper",
-    pruning: Annotated[
-        Literal["median", "hyperband", "none"],
-        Parameter(help="Which trials end early, by their validation curve."),
-    ] = "median",
+    pruning: Annotated[Pruning, Parameter(help="How to stop bad trials early.")] = "median",
     out: Annotated[
         Path | None,
-        Parameter(
-            help="The run trained with the best settings; runs/DATA-MODEL-tuned where not given."
-        ),
+        Parameter(help="Folder of the run with the best settings. Default: runs/DATA-MODEL-tuned."),
     ] = None,
-    config: Annotated[
-        Path | None,
-        Parameter(help="A TOML file with [model] and [training]: what is not searched."),
-    ] = None,
-    set: Annotated[  # noqa: A002
-        list[str] | None,
-        Parameter(
-            help="section.key=value, e.g. training.epochs=20; any number of times.", negative=""
-        ),
-    ] = None,
+    config: ConfigFile = None,
+    set: Assignments = None,  # noqa: A002
     seed: Annotated[
-        int, Parameter(help="Of the search; that of each training is training.seed.")
+        int, Parameter(help="Random seed of the search. Each training uses training.seed.")
     ] = 0,
-    quiet: Annotated[bool, Parameter(help="No progress.", negative="")] = False,
+    quiet: Quiet = False,
     reading: Reading | None = None,
     json: Json = False,
 ) -> None:
-    """Search the best settings on validation, and train a run with them; test is not read.
+    """Search for the best settings, then train a run with them.
 
-    Several processes that name the same study share its trials; what was interrupted goes on with the same command. A
-    page beside the study, FILE.html, shows all trials.
-
-    Parameters
-    ----------
-    data
-        A folder with train, valid and test, a single file, or the name of a data set; else that of the config.
+    Settings are compared on validation; test is not read. Processes that name the same study share
+    its trials. If interrupted, the same command resumes. A page next to the study, FILE.html, shows
+    all trials.
     """
-    from getd.config import override, read_toml
-    from getd.datasets.load import load
-    from getd.runs.config import Config
+    from getd.api import tune as search
 
-    try:
-        import optuna  # noqa: F401
-
-        from getd.api import tune as search
-    except ImportError:
-        raise ConfigError("tuning needs Optuna: pip install 'getd[tune]'") from None
     if trials < 1:
         raise ConfigError(f"--trials: expected at least 1, found {trials}")
-    tables = override(read_toml(config) if config else {}, set or [])
-    Config.parse(tables, model)  # a mistake shows before anything is read
-    data = data or tables.get("data")
-    if data is None:
+    settings = read_config(config, set, model, data)
+    if settings.data is None:
         raise ConfigError("no data: name it after tune, or as data = … in the config")
-    tables["data"] = data
-    with download_progress() as progress:
-        kb = load(data, progress=progress, **(reading or Reading()).settings())
-    print_notices(kb.notices)
-    with tuning_progress(quiet, trials) as (callbacks, retraining):
-        found = search(
-            kb, model, study=study, trials=trials, space=space, config=tables, storage=storage, pruning=pruning, seed=seed,
-            out=out, callbacks=callbacks, retraining=retraining,
-        )  # fmt: skip
-    page = draw_page(found.study, Path(study).with_suffix(".html"))
-    show_tuning(found, page, json)
+    kb = load_data(settings.data, reading)
 
-
-def show_tuning(found: Tuned, page: Path | None, json: bool) -> None:
-    """What came of a study."""
-    from getd.tuning.trial import counts
-
-    trials, best = found.study.trials(), found.best
-    if json:
-        print_json(
-            {
-                "trials": counts(trials),
-                "best": {
-                    "trial": best.number,
-                    "valid_mrr": best.mrr,
-                    "settings": dict(best.values),
-                },
-                "importances": found.study.importances(),
-                "run": str(found.run.path) if found.run else None,
-                "page": str(page) if page else None,
-            }
+    with tuning_progress(quiet, trials) as bars:
+        result = search(
+            kb,
+            study=study,
+            trials=trials,
+            space=space,
+            config=settings,
+            storage=storage,
+            pruning=pruning,
+            seed=seed,
+            out=out,
+            on_trial=bars.on_trial,
+            trial_callbacks=bars.trial_callbacks,
+            callbacks=bars.training_callbacks(),
         )
-        return
-    done = sorted(
-        (trial for trial in trials if trial.state == "complete"),
-        key=lambda trial: -(trial.mrr or 0.0),
-    )
-    names = list(found.study.space)
-    rows = [
-        [trial.number, trial.mrr, *(trial.values.get(name) for name in names)] for trial in done[:5]
-    ]
-    print_table(
-        "The best settings, by validation MRR",
-        ["trial", "MRR", *(name.split(".")[1] for name in names)],
-        rows,
-        0,
-    )
-    where = (
-        f"run: {found.run.path} (test is not asked yet: getd evaluate {found.run.path})"
-        if found.run
-        else ""
-    )
-    print_line(where or "the run is being trained by another process")
-    if page:
-        print_line(f"all trials: {page}")
+
+    if result.page is None:
+        print_notices(["the page of a study needs matplotlib: pip install 'getd[plots]'"])
+    if json:
+        print_json(result.as_dict())
+    else:
+        _show(result)
 
 
-def draw_page(study: Study, path: Path) -> Path | None:
-    """The page of a study; needs matplotlib."""
-    try:
-        from getd.tuning.study_page import write_page
-    except ImportError:
-        print_notices(["the page of a study is drawn with matplotlib: pip install 'getd[plots]'"])
-        return None
-    return write_page(study, path)
+def _show(result: Tuned) -> None:
+    complete = [trial for trial in result.study.trials() if trial.state == "complete"]
+    complete.sort(key=lambda trial: -(trial.mrr or 0.0))
+    names = list(result.study.space)
+    rows = []
+    for trial in complete[:MAX_ROWS]:
+        rows.append([trial.number, trial.mrr, *(trial.values.get(name) for name in names)])
+    header = ["trial", "MRR", *(name.split(".")[1] for name in names)]
+    print_table("The best settings, by validation MRR", header, rows, left=0)
+
+    if result.run is None:
+        print_line("another process is training the run")
+    else:
+        path = result.run.path
+        print_line(f"run: {path} (not evaluated on test yet: getd evaluate {path})")
+    if result.page is not None:
+        print_line(f"all trials: {result.page}")

@@ -1,0 +1,161 @@
+"""Progress on standard error: bars on a terminal, plain lines or nothing elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    ProgressColumn,
+    TaskID,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+
+from getd.cli.output import PlainConsole, print_message
+from getd.visible import visible
+
+if TYPE_CHECKING:
+    from getd import Callbacks
+    from getd.training.callbacks import Epoch
+    from getd.tuning.trial import Trial
+
+
+def is_live(quiet: bool = False) -> bool:
+    """Whether bars are drawn: on a terminal, unless the user wants no progress."""
+    return sys.stderr.isatty() and not quiet
+
+
+def progress_bars(live: bool, *columns: ProgressColumn) -> Progress:
+    """Return bars with a description and further columns; they draw nothing unless ``live``."""
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        *(columns or (TaskProgressColumn(), TimeRemainingColumn())),
+        console=PlainConsole(stderr=True),
+        disable=not live,
+    )
+
+
+@contextmanager
+def counting_progress(description: str) -> Iterator[Callable[[int, int], None]]:
+    """Show how much of a whole is done."""
+    with progress_bars(is_live()) as bars:
+        task = bars.add_task(description, total=None)
+        yield lambda done, total: bars.update(task, completed=done, total=total)
+
+
+@contextmanager
+def download_progress() -> Iterator[Callable[[str, int, int | None], None]]:
+    """Show a bar per file, or a line per file if there is no terminal."""
+    with progress_bars(is_live(), DownloadColumn(), TransferSpeedColumn()) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def report(url: str, done: int, total: int | None) -> None:
+            if url not in tasks:
+                name = "/".join(url.rsplit("/", 2)[1:])
+                tasks[url] = bars.add_task(visible(name), total=total)
+                if bars.disable:
+                    print_message(f"downloading {url}")
+            bars.update(tasks[url], completed=done)
+
+        yield report
+
+
+class EpochBar:
+    """The bar of one training: its epochs, and the numbers of the last one."""
+
+    def __init__(self, bars: Progress, task: TaskID, name: str = "", epochs: int = 0) -> None:
+        self.bars = bars
+        self.task = task
+        self.name = name
+        self.epochs = epochs
+        self.last_epoch = ""
+
+    def on_start(self, epochs: int) -> None:
+        """Learn how many epochs there will be."""
+        self.epochs = epochs
+
+    def on_batch(self, epoch: int, done: int, total: int) -> None:
+        """Move the bar on by a batch."""
+        self.bars.update(
+            self.task,
+            description=f"{self.name}epoch {epoch} of {self.epochs}{self.last_epoch}",
+            completed=(epoch - 1) * total + done,
+            total=self.epochs * total,
+        )
+
+    def on_epoch(self, epoch: Epoch) -> None:
+        """Keep the numbers of an epoch, to show them during the next one."""
+        valid = "" if epoch.valid_mrr is None else f"  valid MRR {epoch.valid_mrr:.4f}"
+        speed = f"{epoch.facts / epoch.seconds:,.0f} facts/s"
+        self.last_epoch = f"  loss {epoch.loss:.4f}{valid}  {speed}"
+
+    def callbacks(self) -> Callbacks:
+        """Return the callbacks that keep the bar up to date."""
+        from getd import Callbacks
+
+        return Callbacks(self.on_batch, self.on_epoch, on_start=self.on_start)
+
+
+@contextmanager
+def training_progress(quiet: bool) -> Iterator[Callbacks]:
+    """Show the epochs of a training: a bar, or a line per epoch if there is no terminal."""
+    live = is_live(quiet)
+    with progress_bars(live) as bars:
+        bar = EpochBar(bars, bars.add_task("", total=None))
+
+        def on_epoch(epoch: Epoch) -> None:
+            bar.on_epoch(epoch)
+            if not live and not quiet:
+                print_message(f"epoch {epoch.epoch}{bar.last_epoch}")
+
+        yield replace(bar.callbacks(), on_epoch=on_epoch)
+
+
+class TuningBars:
+    """Two bars for a study: its trials, and the epochs of the current one."""
+
+    def __init__(self, bars: Progress, trials: int, quiet: bool) -> None:
+        self.bars = bars
+        self.trials = trials
+        self.quiet = quiet
+        self.trial_task = bars.add_task(f"0 of {trials} trials", total=trials)
+        self.epoch_task = bars.add_task("", total=None)
+
+    def on_trial(self, trial: Trial, best: Trial | None, finished: int) -> None:
+        """Show a finished trial and the best one so far."""
+        top = f"best {best.mrr:.4f} (trial {best.number})" if best else "none finished yet"
+        description = f"{finished} of {self.trials} trials, {top}"
+        self.bars.update(self.trial_task, description=description, completed=finished)
+        if self.quiet or not self.bars.disable:
+            return
+
+        mrr = "–" if trial.mrr is None else f"{trial.mrr:.4f}"
+        reason = f": {trial.about['reason']}" if "reason" in trial.about else ""
+        epochs = f"{len(trial.curve)} epochs{reason}"
+        result = f"trial {trial.number}  {trial.state}  valid MRR {mrr}  {epochs}"
+        print_message(f"{result}; {top}, {finished} of {self.trials}")
+
+    def trial_callbacks(self, number: int, epochs: int) -> Callbacks:
+        """Return the callbacks of one trial."""
+        return EpochBar(self.bars, self.epoch_task, f"trial {number}, ", epochs).callbacks()
+
+    def training_callbacks(self) -> Callbacks:
+        """Return the callbacks of the training with the best settings."""
+        return EpochBar(self.bars, self.epoch_task, "training the best settings, ").callbacks()
+
+
+@contextmanager
+def tuning_progress(quiet: bool, trials: int) -> Iterator[TuningBars]:
+    """Show the trials of a study: two bars, or a line per trial if there is no terminal."""
+    with progress_bars(is_live(quiet)) as bars:
+        yield TuningBars(bars, trials, quiet)

@@ -1,0 +1,86 @@
+"""Measure several rows within a budget of time, and write the page of results."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from getd.errors import ConfigError
+from getd.experiments import measure
+from getd.experiments.result import read_results
+from getd.experiments.rows import Point, all_rows, find_row
+from getd.training.callbacks import Callbacks, Interrupted
+
+Progress = Callable[[str], AbstractContextManager[Callbacks]]  # by the name of a training
+MADE_FROM_RESULTS = ("cost", "claims")  # rows that are computed from the results of all others
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What was measured."""
+
+    written: list[Path]  # new results
+    page: Path
+    is_finished: bool  # False: the budget was spent first
+
+
+@dataclass(frozen=True)
+class RowStatus:
+    """A row, and how much of it is measured."""
+
+    row: str
+    about: str
+    results: int
+    minutes: float | None  # that a training takes
+
+
+def list_rows(into: Path) -> list[RowStatus]:
+    """List every row with the number of its results in a folder."""
+    results = Counter(result["row"] for result in read_results(into))
+    return [
+        RowStatus(row.name, row.told.about, results[row.name], row.told.minutes)
+        for row in all_rows().values()
+    ]
+
+
+def reproduce(
+    names: Iterable[str],
+    every_row: bool,
+    seeds: int,
+    budget: float | None,
+    into: Path,
+    runs: Path,
+    progress: Progress | None = None,
+) -> Reproduction:
+    """Measure rows until the budget (minutes) is spent; see :func:`getd.reproduce`."""
+    from getd.experiments.results_page import write_page
+
+    if seeds < 1:
+        raise ConfigError(f"--seeds: expected at least 1, found {seeds}")
+    rows = list(all_rows().values()) if every_row else [find_row(name) for name in names]
+    rows.sort(key=lambda row: row.name in MADE_FROM_RESULTS)
+
+    end = None if budget is None else time.monotonic() + 60 * budget
+
+    def is_over() -> bool:
+        return end is not None and time.monotonic() > end
+
+    @contextmanager
+    def watch(point: Point) -> Iterator[Callbacks]:
+        with progress(point.name) if progress else nullcontext(Callbacks()) as callbacks:
+            yield replace(callbacks, should_stop=is_over)
+
+    written: list[Path] = []
+    place = measure.Place(into, runs)
+    try:
+        for row in rows:
+            if not is_over():
+                written += measure.reproduce(row, list(range(seeds)), place, watch)
+    except Interrupted:
+        if not is_over():
+            raise Interrupted("resume with the same command") from None
+    return Reproduction(written, write_page(into), not is_over())

@@ -1,0 +1,89 @@
+"""Serve a run: check the settings, listen, then answer until interrupted."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import uvicorn
+
+from getd.errors import ConfigError, RunError
+from getd.runs.opened import OpenedRun, open_run
+from getd.serving.app import create_app
+from getd.serving.idle_timeout import IdleTimeoutProtocol
+from getd.serving.log import LOG_CONFIG
+from getd.serving.middleware import ServeSettings
+
+OnReady = Callable[[str, Sequence[str]], None]  # called with the address and with notices
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+MAX_CONNECTIONS = 512
+MIN_BODY = 1024  # bytes
+
+
+def serve(
+    run: OpenedRun | Path,
+    host: str,
+    port: int,
+    token: str | None,
+    timeout: float,
+    max_body: int,
+    batching: bool,
+    on_ready: OnReady | None = None,
+) -> None:
+    """Serve a run until interrupted; see :func:`getd.serve`.
+
+    A run folder is opened last: a wrong setting or a port in use is reported at once.
+    """
+    token = os.environ.get("GETD_TOKEN") if token is None else token
+    _check(port, token, timeout, max_body)
+
+    # On this machine alone, no web page may reach the service by another name.
+    hosts = ("127.0.0.1", "[::1]", "localhost") if host in LOOPBACK else ()
+    settings = ServeSettings(
+        token=token, timeout=timeout, max_body=max_body, batching=batching, hosts=hosts
+    )
+
+    with _listen(host, port) as listener:
+        opened = open_run(run) if isinstance(run, Path) else run
+        config = uvicorn.Config(
+            create_app(opened, settings),
+            log_config=LOG_CONFIG,
+            log_level="warning",
+            timeout_graceful_shutdown=10,
+            limit_concurrency=MAX_CONNECTIONS,
+            http=IdleTimeoutProtocol,
+            ws="none",
+        )
+
+        notices = list(opened.notices)
+        if not hosts and token is None:
+            reach = f"anyone who can reach {host}:{port} can query this run"
+            notices.append(f"{reach}; use --token to require a token")
+        if on_ready is not None:
+            on_ready(f"http://{f'[{host}]' if ':' in host else host}:{port}/", notices)
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def _check(port: int, token: str | None, timeout: float, max_body: int) -> None:
+    for name, value, low, high in (("--port", port, 1, 65535), ("--timeout", timeout, 0.1, 86400)):
+        if not low <= value <= high:
+            raise ConfigError(f"expected {name} between {low:g} and {high:g}, found {value:g}")
+    if max_body < MIN_BODY:
+        raise ConfigError(f"expected --max-body of {MIN_BODY} or more, found {max_body}")
+
+    if token is None:
+        return
+    is_plain = token.isascii() and token.isprintable() and " " not in token
+    if not token or not is_plain:
+        expected = "expected a token of plain ASCII characters without spaces"
+        raise ConfigError(f"{expected}, found another or an empty one")
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        raise RunError(f"cannot listen at {host}, port {port}: {error.strerror or error}") from None
