@@ -12,11 +12,14 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
 from getd.cli.app import main
+from getd.models import MODELS
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "examples").rglob("README.md"))
@@ -87,6 +90,14 @@ def free_port() -> str:
         return str(listener.getsockname()[1])
 
 
+@pytest.fixture
+def own_models() -> Iterator[None]:
+    """A model that an example registers is forgotten when the example ends."""
+    with patch.dict(MODELS):
+        yield
+
+
+@pytest.mark.usefixtures("own_models")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_example_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

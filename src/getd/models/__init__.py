@@ -1,7 +1,7 @@
 """Scoring functions: one file per model, one screen each; sizes in, never a data set."""
 
-from getd.models.base import DotProductModel, ModelSizes, ScoringModel, check_arity
-from getd.models.layers import embedding, norms_by_arity
+from getd.models.base import DotProductModel, ModelSizes, ScoringModel, other_positions
+from getd.models.layers import NormsByArity, embedding
 from getd.models.registry import MODELS, ModelEntry
 from getd.models.settings import ModelSettings, TensorModelSettings
 
@@ -11,9 +11,9 @@ __all__ = [
     "ModelEntry",
     "ModelSettings",
     "ModelSizes",
+    "NormsByArity",
     "ScoringModel",
     "TensorModelSettings",
-    "check_arity",
     "embedding",
-    "norms_by_arity",
+    "other_positions",
 ]
