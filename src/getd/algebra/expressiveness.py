@@ -22,10 +22,8 @@ def exact_tucker(truth: Tensor) -> tuple[Tensor, list[Tensor]]:
         W = T, \qquad r_i = \mathbf 1_i \in \{0, 1\}^{n_r}, \qquad
         e_i = \mathbf 1_i \in \{0, 1\}^{n_e}
 
-    Returns
-    -------
-    The core, of the shape of ``truth``, and for each mode of size ``n`` a table ``(n, n)``; those
-    of the entity positions are equal, so one table serves them all.
+    Returns the core, of the shape of ``truth``, and for each mode of size ``n`` a table ``(n, n)``;
+    those of the entity positions are equal, so one table serves them all.
 
     >>> core, (relations, entities) = exact_tucker(torch.tensor([[True, False]]))
     >>> core, relations, entities
@@ -44,15 +42,9 @@ def exact_cp(truth: Tensor) -> list[Tensor]:
         T = \sum_{f \text{ true}}
         \mathbf 1_{f_0} \circ \mathbf 1_{f_1} \circ \cdots \circ \mathbf 1_{f_{k-1}}
 
-    Returns
-    -------
-    For each mode of size ``n`` a factor ``(n, F)``. ``F`` is the number of true facts (1 if there
-    are none). The lemma keeps a zero term for each false fact, so its ``F`` is the product of all
-    sizes.
-
-    Notes
-    -----
-    Any tensor will do, not only zeros and ones: the first factor carries the values.
+    Returns a factor ``(n, F)`` for each mode of size ``n``. ``F`` is the number of true facts (1 if
+    there are none). The lemma keeps a zero term for each false fact, so its ``F`` is the product of
+    all sizes. Any tensor will do, not only zeros and ones: the first factor carries the values.
 
     >>> exact_cp(torch.tensor([[1, 0], [0, 1]]))
     [tensor([[1., 0.],
@@ -80,19 +72,8 @@ def cp_to_ring(factors: Sequence[Tensor]) -> list[Tensor]:
     .. math::
         Z_j[:, i, :] = \operatorname{diag}(U_j[i, :])
 
-    Parameters
-    ----------
-    factors
-        ``k`` tensors ``(n_j, F)``.
-
-    Returns
-    -------
-    ``k`` cores ``(F, n_j, F)``.
-
-    Raises
-    ------
-    ShapeError
-        If the factors differ in ``F``.
+    Turns ``k`` factors ``(n_j, F)`` into ``k`` cores ``(F, n_j, F)``; factors that differ in ``F``
+    are a :class:`~getd.errors.ShapeError`.
 
     >>> [core.shape for core in cp_to_ring([torch.ones(2, 3), torch.ones(4, 3)])]
     [torch.Size([3, 2, 3]), torch.Size([3, 4, 3])]

@@ -17,10 +17,7 @@ Vectors = Sequence[Tensor | None]  # one per mode; None where it is not read
 def chosen_modes(modes: Sequence[int] | None, count: int) -> tuple[int, ...]:
     """Return the modes whose environments are computed: all of ``0 .. count - 1`` by default.
 
-    Raises
-    ------
-    ShapeError
-        If there are fewer than two modes, or a mode is not one of them.
+    Refuses fewer than two modes, and a mode that is not one of them.
 
     >>> chosen_modes(None, 3), chosen_modes([2, 0], 3)
     ((0, 1, 2), (2, 0))
@@ -37,10 +34,7 @@ def chosen_modes(modes: Sequence[int] | None, count: int) -> tuple[int, ...]:
 def read_vectors(vectors: Vectors, sizes: Sequence[int], modes: Sequence[int]) -> dict[int, Tensor]:
     """Return the vectors that the environments of ``modes`` read: all but that of a single mode.
 
-    Raises
-    ------
-    ShapeError
-        If a vector that is read is missing, is not ``(b, d_j)``, or differs in ``b``.
+    Refuses vectors that are missing, are not ``(b, d_j)``, or differ in ``b``.
     """
     if len(vectors) != len(sizes):
         raise ShapeError(f"expected {len(sizes)} vectors, one for each mode, found {len(vectors)}")
@@ -74,12 +68,8 @@ def products_of_others(
         A_j = M_{j+1} \cdots M_{m-1} \; M_0 \cdots M_{j-1}
 
     ``items`` maps ``0 .. count - 1`` to what ``multiply`` takes. The item of a single mode is not
-    read and may be missing.
-
-    Notes
-    -----
-    Prefix and suffix products are shared: ``3 (m - 2)`` multiplications for all ``m`` modes,
-    ``m - 2`` for one.
+    read and may be missing. Prefix and suffix products are shared: ``3 (m - 2)`` multiplications
+    for all ``m`` modes, ``m - 2`` for one.
 
     >>> products_of_others(dict(enumerate("abcd")), 4, [0, 1, 3], str.__add__)
     ['bcd', 'cda', 'abc']

@@ -32,11 +32,8 @@ MAX_DENSE_CORE = 2**28  # numbers; 1 GiB in single precision
 def check_reshape(ring_shape: Sequence[int], dims: Sequence[int]) -> None:
     """Refuse ring sizes that cannot stand for a core with modes ``dims``.
 
-    Raises
-    ------
-    ShapeError
-        If there are fewer than two sizes, the products differ, or the sizes are no chain of
-        divisors and the core is too large to multiply out.
+    There must be two sizes or more, with the product of ``dims``; where they are no chain of
+    divisors, the core must not be too large to multiply out.
 
     >>> check_reshape((5, 5), (3, 2, 2))  # doctest: +ELLIPSIS
     Traceback (most recent call last):

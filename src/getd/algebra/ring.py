@@ -23,11 +23,7 @@ from getd.errors import ShapeError
 def check_ring(cores: Sequence[Tensor]) -> None:
     """Refuse cores that do not make a ring.
 
-    Raises
-    ------
-    ShapeError
-        If there are fewer than two cores, a core does not have three axes, or two neighbours
-        disagree about the rank they share.
+    There must be two or more, of three axes, and neighbours agree about the rank they share.
 
     >>> check_ring([torch.zeros(2, 4, 3), torch.zeros(3, 4, 5)])
     Traceback (most recent call last):
@@ -52,12 +48,7 @@ def check_ring(cores: Sequence[Tensor]) -> None:
 
 
 def expand_ranks(ranks: int | Sequence[int], k: int) -> tuple[int, ...]:
-    """Return one rank per bond: ``R_j`` lies before core ``j``.
-
-    Raises
-    ------
-    ShapeError
-        If there are not ``k`` ranks, or one is below 1.
+    """Return one rank per bond, all at least 1: ``R_j`` lies before core ``j``.
 
     >>> expand_ranks(3, 4), expand_ranks([1, 2], 2)
     ((3, 3, 3, 3), (1, 2))
@@ -95,27 +86,10 @@ def ring_parameters(shape: Sequence[int], ranks: int | Sequence[int]) -> int:
 def ring_to_tensor(cores: Sequence[Tensor]) -> Tensor:
     r"""Multiply a ring out into its tensor: an oracle and a fallback, not the hot path.
 
-    Parameters
-    ----------
-    cores
-        ``k >= 2`` tensors of shape ``(R_j, d_j, R_{j+1})``.
-
-    Returns
-    -------
-    Tensor of shape ``(d_0, ..., d_{k-1})``.
-
-    Raises
-    ------
-    ShapeError
-        If the cores are not a ring (:func:`check_ring`).
-
-    Notes
-    -----
+    Turns ``k >= 2`` cores of shape ``(R_j, d_j, R_{j+1})`` into a tensor ``(d_0, ..., d_{k-1})``.
     The ring is cut into two open chains that one matrix product joins. The largest intermediate
     holds ``R^2 d^ceil(k/2)`` numbers (apart from the ``d^k`` of the result), not ``R^2 d^(k-1)``.
 
-    Examples
-    --------
     >>> tensor = ring_to_tensor([torch.ones(2, 3, 2)] * 4)
     >>> tensor.shape, tensor.unique().item()  # every entry is R^k = 2^4
     (torch.Size([3, 3, 3, 3]), 16.0)

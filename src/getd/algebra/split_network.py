@@ -69,11 +69,6 @@ def refine(dims: Sizes, ring_shape: Sizes) -> Refinement | None:
 def plan_environment(dims: Sizes, ring_shape: Sizes, ranks: Sizes, mode: int) -> Plan:
     """Plan the environment of ``mode``: pairwise contractions, found by dynamic programming.
 
-    Raises
-    ------
-    ShapeError
-        If modes and cores have no common refinement.
-
     >>> plan = plan_environment((4, 4), (2, 4, 2), (3, 3, 3), 0)
     >>> plan.vectors, plan.cores
     (((1, (2, 2)),), ((3, 2, 3), (3, 2, 2, 3), (3, 2, 3)))
