@@ -37,18 +37,18 @@ def core_entry(model: DotProductModel, arity: int, index: tuple[int, ...]) -> fl
     flat = 0
     for size, i in zip(dims, index, strict=True):
         flat = flat * size + i
-    places = []
+    digits = []
     for size in reversed(sizes):
         flat, i = divmod(flat, size)
-        places.append(i)
+        digits.append(i)
     chain = torch.eye(cores[0].shape[0], dtype=cores[0].dtype)
-    for core, i in zip(cores, reversed(places), strict=True):
+    for core, i in zip(cores, reversed(digits), strict=True):
         chain = chain @ core[:, i]
     return float(chain.trace())
 
 
 def score(model: ScoringModel, relation: int, entities: list[int], position: int | None) -> float:
-    """The score of a fact without batch norm, asked with this position open (None: the relation)."""
+    """The score of a fact without batch norm, with this position open (None: the relation)."""
     if isinstance(model, Reciprocal):
         if position is None:
             return score(model.inner, relation, entities, None)
@@ -119,9 +119,9 @@ def hype(model: HypE, relation: int, entities: list[int], stride: int = 2) -> fl
     for position, entity in enumerate(entities):
         vector = [0.0] * d
         for f, weights in enumerate(filters[position]):
-            for place, start in enumerate(range(0, d - len(weights) + 1, stride)):
+            for window, start in enumerate(range(0, d - len(weights) + 1, stride)):
                 feature = sum(weight * table[entity][start + i] for i, weight in enumerate(weights))
-                vector = [v + feature * projection[f][place][o] for o, v in enumerate(vector)]
+                vector = [v + feature * projection[f][window][o] for o, v in enumerate(vector)]
         seen.append(vector)
     return sum(r[i] * _product([vector[i] for vector in seen]) for i in range(d))
 
@@ -219,7 +219,7 @@ def nalp(model: NaLP, relation: int, entities: list[int]) -> float:
         )
         filters = torch.cat(
             [weights["role_filters"], weights["entity_filters"]], dim=1
-        )  # on a role beside its entity
+        )  # on a role and its entity
         features.append(
             (filters @ torch.cat([role, value]) + weights["filter_bias"]).clamp(min=0).tolist()
         )

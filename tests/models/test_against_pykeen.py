@@ -112,5 +112,5 @@ def test_conve_learns_as_that_of_pykeen(pairs: ModuleType) -> None:
         (model.map_norm.running_var, images[3].running_var),
         (model.query_norm.norm.running_mean, rows[2].running_mean),
     ]
-    for found, wanted in same:
-        assert_close(found, wanted, rtol=1e-7, atol=1e-9)
+    for ours, theirs in same:
+        assert_close(ours, theirs, rtol=1e-7, atol=1e-9)

@@ -43,10 +43,10 @@ def slot_scores(model: ScoringModel, questions: list[Fact], slot: int) -> list[l
     return model.score_candidates(table[:, 0], table[:, 1:], slot - 1).tolist()
 
 
-@given(facts=MIXED, asked=MIXED)
-def test_frequency_equals_a_nested_loop(facts: list[Fact], asked: list[Fact]) -> None:
+@given(facts=MIXED, questions=MIXED)
+def test_frequency_equals_a_nested_loop(facts: list[Fact], questions: list[Fact]) -> None:
     model = Frequency.from_facts(reference.blocks(facts), *SIZES)
-    for question in asked:
+    for question in questions:
         for slot in range(len(question)):
             candidates = range(N_ENTITIES if slot else N_RELATIONS)
             expected = [
@@ -55,23 +55,23 @@ def test_frequency_equals_a_nested_loop(facts: list[Fact], asked: list[Fact]) ->
             assert slot_scores(model, [question], slot) == [expected]
 
 
-@given(facts=MIXED, asked=MIXED)
+@given(facts=MIXED, questions=MIXED)
 def test_lookup_equals_a_nested_loop_and_frequency_breaks_its_ties(
-    facts: list[Fact], asked: list[Fact]
+    facts: list[Fact], questions: list[Fact]
 ) -> None:
     model = Lookup.from_facts(reference.blocks(facts), *SIZES)
-    for question in asked:
+    for question in questions:
         for slot in range(len(question)):
             candidates = range(N_ENTITIES if slot else N_RELATIONS)
-            [found] = slot_scores(model, [question], slot)
+            [scores] = slot_scores(model, [question], slot)
             sums = [reference.lookup(facts, question, slot, candidate) for candidate in candidates]
-            assert found == pytest.approx([float(value) for value in sums], abs=2 * GRID)
+            assert scores == pytest.approx([float(value) for value in sums], abs=2 * GRID)
             keys = [(sums[c], reference.frequency(facts, question, slot, c)) for c in candidates]
             for c in (
                 candidates
             ):  # the order is that of (sum, frequency), and what is equal there is level
                 for d in candidates:
-                    assert (found[c] > found[d]) == (keys[c] > keys[d])
+                    assert (scores[c] > scores[d]) == (keys[c] > keys[d])
 
 
 @given(facts=MIXED)
@@ -137,9 +137,8 @@ def test_nothing_is_learnt_and_all_counts_move_with_the_model(
 
 def test_sums_equal_as_fractions_are_level_whatever_the_order_of_their_terms() -> None:
     facts: list[Fact] = []
-    for column in range(
-        3
-    ):  # entity 5 has the shares 1/10, 2/10, 3/10 beside the three given entities, entity 6 the reverse
+    # Entity 5 has the shares 1/10, 2/10, 3/10 with the three given entities, entity 6 the reverse.
+    for column in range(3):
         for number in range(10):
             row = [7, 7, 7]
             row[column] = column + 1

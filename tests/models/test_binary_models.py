@@ -1,4 +1,4 @@
-"""What sets the models of sums of products apart: their published formulas, and what they can and cannot tell apart."""
+"""Sums of products: their published formulas, and what they can and cannot tell apart."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from getd.models.base import DotProductModel, ModelSizes, ScoringModel
 from getd.models.complex import ComplEx
 from getd.models.conve import ConvE, ConvESettings, FeatureMaps
 from getd.models.hype import HypE
-from getd.models.registry import make_model, model_settings
+from getd.models.registry import MODELS, make_model, model_settings
 from getd.models.simple import SimplE
 
 N_ENTITIES, N_RELATIONS = 5, 3
@@ -79,7 +79,7 @@ def test_the_factors_of_complex_are_absolute_values_with_a_gradient_at_zero() ->
 
 @given(arity=st.integers(2, 4), seed=st.integers(0, 2**32 - 1))
 def test_distmult_scores_all_orders_of_the_entities_alike(arity: int, seed: int) -> None:
-    """So whatever the weights, r(a, b) and r(b, a) are both true or both false: it is not fully expressive."""
+    """So r(a, b) and r(b, a) are both true or both false: it is not fully expressive."""
     model = make("distmult", arity, seed)
     orders = torch.tensor(list(permutations(range(arity))))
     scores = facts_scored(model, 0, orders)
@@ -116,7 +116,7 @@ def test_complex_weights_for_one_direction_by_hand() -> None:
 
 
 def test_simple_weights_for_one_direction_by_hand() -> None:
-    """With the head vector of a, the tail vector of b and the relation 1, all else 0: only r(a, b) scores."""
+    """The head vector of a, the tail vector of b and the relation are 1: only r(a, b) scores."""
     model = make("simple", entity_dim=2)
     assert isinstance(model, SimplE)
     with torch.no_grad():
@@ -158,14 +158,14 @@ def test_an_open_relation_is_answered_by_trying_each(
     scores = model.score_relations(entities)
     for relation in range(N_RELATIONS):
         assert_close(scores[:, relation], facts_scored(model, relation, entities))
-    monkeypatch.setattr(
-        "getd.models.base.RELATION_BATCH", 7
-    )  # fewer than there are facts: one relation at a time
+    # Fewer than there are facts: one relation at a time.
+    monkeypatch.setattr("getd.models.base.RELATION_BATCH", 7)
     assert_close(model.score_relations(entities), scores)
-    told = rf"^{ {'conve': 'ConvE', 'ram': 'RAM'}[name] } has no query for an open relation: its score is no dot product "
-    with pytest.raises(NotImplementedError, match=told):
+    title = MODELS[name].title
+    message = rf"^{title} has no query for an open relation: its score is no dot product "
+    with pytest.raises(NotImplementedError, match=message):
         model.relation_query(entities)
-    with pytest.raises(NotImplementedError, match=told):
+    with pytest.raises(NotImplementedError, match=message):
         model.relation_candidates()
 
 
@@ -174,7 +174,10 @@ def test_images_and_filters_that_do_not_fit_are_refused() -> None:
         ShapeError, match=r"^an image of 5 × 2 does not hold entity_dim = 12 numbers$"
     ):
         make("conve", entity_dim=12, embedding_height=5)
-    smaller = r"^two images of 1 × 7, one above the other, are smaller than the kernel of 3 × 3; choose another entity_dim"
+    smaller = (
+        r"^two images of 1 × 7, one above the other, are smaller than the kernel of 3 × 3; "
+        r"choose another entity_dim"
+    )
     with pytest.raises(ShapeError, match=smaller):
         make("conve", entity_dim=7)
     with pytest.raises(ShapeError, match=r"^filter_width = 5 is more than entity_dim = 4$"):
@@ -227,9 +230,9 @@ def test_the_gradient_of_feature_maps_is_that_of_the_formula() -> None:
             expected = (expected.view(2, 3, 3) * chosen).view(6, 3)
         weights = torch.randn(6, 3, generator=generator, dtype=torch.float64)
         inputs = [patches, filters]
-        found = FeatureMaps.apply(*inputs, chosen)
-        assert_close(found, expected)
+        maps = FeatureMaps.apply(*inputs, chosen)
+        assert_close(maps, expected)
         assert_close(
-            torch.autograd.grad(found, inputs, weights),
+            torch.autograd.grad(maps, inputs, weights),
             torch.autograd.grad(expected, inputs, weights),
         )

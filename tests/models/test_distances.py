@@ -1,4 +1,4 @@
-"""Models that score a distance: a norm has no gradient at zero, and must not make one that is not a number."""
+"""Models that score a distance: a norm has no gradient at zero, and must not make NaN there."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def test_gradients_are_finite_where_the_distance_is_zero(
 ) -> None:
     model, relation, entities = make(p), torch.tensor([0, 1]), torch.tensor([[3, 3], [4, 4]])
     shared = torch.tensor([[3, 4, 1], [3, 4, 1]])
-    scores, alike = model.score_positions(relation, entities, entities.unsqueeze(2), shared)
+    scores, shared_scores = model.score_positions(relation, entities, entities.unsqueeze(2), shared)
     assert_close(scores.squeeze(2), torch.zeros(2, 2, dtype=torch.float64))
-    (scores.sum() + alike.sum() + model.score_relations(entities).sum()).backward()
+    (scores.sum() + shared_scores.sum() + model.score_relations(entities).sum()).backward()
     for parameter in model.parameters():
         assert parameter.grad is not None
         assert parameter.grad.to_dense().isfinite().all()

@@ -188,15 +188,12 @@ def test_candidates_of_all_positions_have_the_scores_they_have_at_each(case: Cas
     own = torch.randint(N_ENTITIES, (ROWS, n, 2), generator=generator)
     shared = torch.randint(N_ENTITIES, (n, 3), generator=generator)
     everyone = [model.score_candidates(relation, entities, position) for position in range(n)]
-    scores, alike = model.score_positions(relation, entities, own, shared)
-    assert_close(
-        scores, torch.stack([found.gather(1, own[:, p]) for p, found in enumerate(everyone)], dim=1)
-    )
-    assert_close(
-        alike, torch.stack([found[:, shared[p]] for p, found in enumerate(everyone)], dim=1)
-    )
+    own_scores, shared_scores = model.score_positions(relation, entities, own, shared)
+    for position, scores in enumerate(everyone):
+        assert_close(own_scores[:, position], scores.gather(1, own[:, position]))
+        assert_close(shared_scores[:, position], scores[:, shared[position]])
     alone, nothing = model.score_positions(relation, entities, own)
-    assert_close(alone, scores)
+    assert_close(alone, own_scores)
     assert nothing is None
 
 
@@ -279,16 +276,31 @@ def test_what_few_candidates_teach_stays_in_their_rows(case: Case) -> None:
     model.train()
     own = torch.tensor([0, 2]).expand(1, entities.shape[1], 2)
     (model.score_positions(relation, facts, own)[0] ** 2).sum().backward()
-    tables = {
-        name: p
-        for name, p in model.named_parameters()
-        if "entity" in name.split(".") and len(p) == N_ENTITIES
-    }
+    tables = model.entity_tables()
     assert tables
     for name, table in tables.items():
-        assert table.grad is not None, name
-        assert table.grad.is_sparse, name
-        assert set(table.grad.coalesce().indices()[0].tolist()) <= {0, 2}, name
+        grad = table.weight.grad
+        assert grad is not None, name
+        assert grad.is_sparse, name
+        assert set(grad.coalesce().indices()[0].tolist()) <= {0, 2}, name
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_model_names_its_tables(form: str) -> None:
+    """Entity tables are all that grows with entities, relation and role tables with relations."""
+    name, values = FORMS[form]
+    settings = model_settings(name, values)
+
+    def shapes(n_entities: int, n_relations: int) -> dict[str, tuple[int, ...]]:
+        model = make_model(name, settings, ModelSizes(n_entities, n_relations, (2,)))
+        return {key: tuple(weight.shape) for key, weight in model.named_parameters()}
+
+    model = make_model(name, settings, ModelSizes(7, 3, (2,)))
+    before = shapes(7, 3)
+    grown = {key for key, shape in shapes(8, 3).items() if shape != before[key]}
+    assert grown == {f"{key}.weight" for key in model.entity_tables()}
+    grown = {key for key, shape in shapes(7, 4).items() if shape != before[key]}
+    assert grown == {f"{key}.weight" for key in {**model.relation_tables(), **model.role_tables()}}
 
 
 @pytest.mark.parametrize(("form", "arity"), forms_and_arities(2, 3, 4, 5))
@@ -383,12 +395,12 @@ def test_factors_are_vectors_of_the_fact(form: str, arity: int) -> None:
 
 @pytest.mark.parametrize("arity", [2, 3, 4])
 def test_reciprocal_relations_ask_with_what_is_open_first(arity: int) -> None:
-    turned, (relation, entities) = make("getd+reciprocal", arity), batch(arity)
-    plain = turned.inner
+    model, (relation, entities) = make("getd+reciprocal", arity), batch(arity)
+    plain = model.inner
     for position in range(arity):
-        asked = torch.cat([entities[:, position:], entities[:, :position]], dim=1)
-        expected = plain.score_candidates(relation + N_RELATIONS * position, asked, 0)
-        assert_close(turned.score_candidates(relation, entities, position), expected)
+        turned = torch.cat([entities[:, position:], entities[:, :position]], dim=1)
+        expected = plain.score_candidates(relation + N_RELATIONS * position, turned, 0)
+        assert_close(model.score_candidates(relation, entities, position), expected)
 
 
 @pytest.mark.parametrize(
@@ -473,8 +485,11 @@ def test_parameters_for_wikipeople_4_are_those_of_the_paper(name: str, expected:
 
 
 def test_sizes_that_do_not_fit_are_refused() -> None:
-    told = r"^ring_shape \(5, 5\) holds 25 numbers but the core \(2, 3, 3\) holds 18: choose sizes with the same product$"
-    with pytest.raises(ShapeError, match=told):
+    message = (
+        r"^ring_shape \(5, 5\) holds 25 numbers but the core \(2, 3, 3\) holds 18: "
+        r"choose sizes with the same product$"
+    )
+    with pytest.raises(ShapeError, match=message):
         make("getd", 2, ring_shape=(5, 5))
     with pytest.raises(
         ShapeError, match=r"^ring_shape is for facts of one arity; leave it out for mixed arities$"

@@ -1,4 +1,4 @@
-"""Weights with which a model's scores are any ground truth, number for number, made from one term for each fact."""
+"""Weights with which a model's scores are any ground truth, from one term for each fact."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.algebra.test_expressiveness import every_fact, ground_truths
 
 
 def check(name: str, truth: Tensor, weights: dict[str, Tensor], **chosen: object) -> None:
-    """A model with these weights scores every fact as the truth has it, whatever position is asked for."""
+    """A model with these weights scores every fact as the truth has it, at every position."""
     n_relations, n_entities, arity = truth.shape[0], truth.shape[1], truth.dim() - 1
     checked = model_settings(name, {"norm": "none", **chosen})
     model: ScoringModel = make_model(
@@ -34,7 +34,7 @@ def check(name: str, truth: Tensor, weights: dict[str, Tensor], **chosen: object
 
 
 def blocks(factors: list[Tensor]) -> tuple[Tensor, Tensor]:
-    """One table with the vectors of all positions side by side, and the relations beside zeros."""
+    """One table with the vectors of all positions side by side, and the relations with zeros."""
     relation, *positions = factors
     zeros = torch.zeros(len(relation), relation.shape[1] * (len(positions) - 1))
     return torch.cat([relation, zeros], dim=1), torch.cat(positions, dim=1)
@@ -73,7 +73,7 @@ def test_getd_scores_any_ground_truth_exactly(truth: Tensor) -> None:
 @settings(max_examples=30)
 @given(ground_truths())
 def test_simple_scores_any_ground_truth_exactly(truth: Tensor) -> None:
-    """Position ``j`` of ``n`` reads from the ``j``-th of ``n`` equal blocks on, and the relation only the first."""
+    """Position ``j`` reads from the ``j``-th of ``n`` equal blocks on, the relation the first."""
     relation, entity = blocks(exact_cp(truth))
     check(
         "simple",
@@ -86,7 +86,7 @@ def test_simple_scores_any_ground_truth_exactly(truth: Tensor) -> None:
 @settings(max_examples=30)
 @given(ground_truths())
 def test_hype_scores_any_ground_truth_exactly(truth: Tensor) -> None:
-    """Filters as wide as a vector: filter ``f`` of position ``j`` picks the ``f``-th number of the ``j``-th block."""
+    """Filters as wide as a vector: that of position ``j`` picks number ``f`` of block ``j``."""
     factors = exact_cp(truth)
     relation, entity = blocks(factors)
     terms, n, d = factors[0].shape[1], truth.dim() - 1, entity.shape[1]
@@ -104,10 +104,10 @@ def test_hype_scores_any_ground_truth_exactly(truth: Tensor) -> None:
 @settings(max_examples=30)
 @given(ground_truths().filter(lambda truth: truth.dim() == 3))
 def test_complex_scores_any_ground_truth_exactly(truth: Tensor) -> None:
-    """Three dimensions for each term ``u a(h) b(t)``, which is half an antisymmetric form and half a symmetric one.
+    """Three dimensions for each term ``u a(h) b(t)``: half antisymmetric, half symmetric.
 
-    With ``e = a + i b`` and ``r = i u / 2`` comes ``u (a(h) b(t) − b(h) a(t)) / 2``; with the real ``e = a ± b`` and
-    ``r = ± u / 4`` comes the rest.
+    With ``e = a + i b`` and ``r = i u / 2`` comes ``u (a(h) b(t) − b(h) a(t)) / 2``; with the real
+    ``e = a ± b`` and ``r = ± u / 4`` comes the rest.
     """
     u, a, b = exact_cp(truth)
     zero = torch.zeros_like(u)

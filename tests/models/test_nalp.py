@@ -58,8 +58,8 @@ def test_scores_do_not_depend_on_how_much_is_held_at_a_time(
     own = torch.randint(20, (9, 7), generator=torch.Generator().manual_seed(2))
 
     def scores() -> list[Tensor]:
-        asked = [model.score_candidates(relation, entities, 1, ids) for ids in (None, own[0], own)]
-        return [*asked, model.score_relations(entities)]
+        scores = [model.score_candidates(relation, entities, 1, ids) for ids in (None, own[0], own)]
+        return [*scores, model.score_relations(entities)]
 
     whole = scores()
     monkeypatch.setattr(getd.models.nalp, "BUDGET", held)
@@ -76,18 +76,18 @@ def test_the_gradient_made_by_hand_is_that_of_the_formula() -> None:
     related, least, output = inputs
     smaller = torch.minimum(related, least.unsqueeze(2))
     expected = output @ (smaller[:, :5] + smaller[:, 5:]).relu()
-    found = _Weakest.apply(related, least, output)
-    assert_close(found, expected)
-    weights = torch.randn(found.shape, generator=generator, dtype=torch.float64)
+    scores = _Weakest.apply(related, least, output)
+    assert_close(scores, expected)
+    weights = torch.randn(scores.shape, generator=generator, dtype=torch.float64)
     assert_close(
-        torch.autograd.grad(found, inputs, weights), torch.autograd.grad(expected, inputs, weights)
+        torch.autograd.grad(scores, inputs, weights), torch.autograd.grad(expected, inputs, weights)
     )
 
 
 @settings(max_examples=30)
 @given(ground_truths())
 def test_nalp_scores_any_ground_truth_exactly(truth: Tensor) -> None:
-    """A filter for each role with each entity, and a unit for each true fact, which any other entity puts out."""
+    """A filter for each role with each entity; a unit for each true fact, which others put out."""
     n_relations, n_entities, arity = truth.shape[0], truth.shape[1], truth.dim() - 1
     roles, true = n_relations * arity, truth.nonzero()  # (F, 1 + n)
     d, filters, units = max(roles, n_entities), roles * n_entities, max(1, len(true))

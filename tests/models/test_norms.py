@@ -1,4 +1,4 @@
-"""What is evaluated is what was trained: norms do not tell a batch from the facts it was drawn from."""
+"""What is evaluated is what was trained: norms cannot tell a batch from all training facts."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def rae(arity: int, **settings: object) -> RAE:
 
 
 def score(model: MTransH, fact: Tensor, relation: int = 0) -> Tensor:
-    """The score of one fact, asked for its first entity."""
+    """The score of one fact, its first entity open."""
     return model.score_candidates(
         torch.tensor([relation]), fact.view(1, -1), 0, fact[:1].view(1, 1)
     ).squeeze()
@@ -43,7 +43,7 @@ def score(model: MTransH, fact: Tensor, relation: int = 0) -> Tensor:
     ("arity", "i", "j"), [(n, *pair) for n in (2, 3, 4) for pair in permutations(range(n), 2)]
 )
 def test_three_perfect_facts_make_a_fourth(arity: int, i: int, j: int, p: int) -> None:
-    """Facts (x, x'), (x, y') and (y, x') at two positions with a distance of zero leave none for (y, y')."""
+    """Where (x, x'), (x, y') and (y, x') have a distance of zero, (y, y') has none left."""
     facts = torch.arange(arity).repeat(4, 1)  # entity 0 .. n - 1, and others at the two positions
     facts[[1, 3], j], facts[[2, 3], i] = arity, arity + 1
     for seed in range(5):
@@ -110,8 +110,8 @@ def test_scores_do_not_depend_on_how_much_is_held_at_a_time(
     own = torch.arange(12).view(3, 4)
 
     def scores() -> list[Tensor]:
-        asked = [model.score_candidates(relation, entities, 1, ids) for ids in (None, own[0], own)]
-        return [*asked, model.score_relations(entities)]
+        scores = [model.score_candidates(relation, entities, 1, ids) for ids in (None, own[0], own)]
+        return [*scores, model.score_relations(entities)]
 
     whole = scores()
     monkeypatch.setattr(getd.models.rae, "BUDGET", 1)
@@ -127,11 +127,11 @@ def test_the_gradient_made_by_hand_is_that_of_the_formula() -> None:
     ]
     one, other, output = inputs
     expected = output @ (one.unsqueeze(2) + other).relu()
-    found = _Hidden.apply(one, other, output)
-    assert_close(found, expected)
-    weights = torch.randn(found.shape, generator=generator, dtype=torch.float64)
+    scores = _Hidden.apply(one, other, output)
+    assert_close(scores, expected)
+    weights = torch.randn(scores.shape, generator=generator, dtype=torch.float64)
     assert_close(
-        torch.autograd.grad(found, inputs, weights), torch.autograd.grad(expected, inputs, weights)
+        torch.autograd.grad(scores, inputs, weights), torch.autograd.grad(expected, inputs, weights)
     )
 
 

@@ -1,4 +1,4 @@
-"""TransE: what a distance asks for beside the laws of all models."""
+"""TransE: what a distance needs, apart from the laws of all models."""
 
 from __future__ import annotations
 
