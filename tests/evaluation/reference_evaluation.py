@@ -23,7 +23,7 @@ def rank(
     everything: Sequence[Fact],
     ties: str,
 ) -> tuple[float, int]:
-    """The rank of an answer, and how many candidates were ranked: those that do not make another known fact."""
+    """The rank of an answer, and the number of candidates that do not make another known fact."""
     above = level = candidates = 0
     for candidate, score in enumerate(scores):
         changed = fact[:slot] + (candidate,) + fact[slot + 1 :]
@@ -40,7 +40,7 @@ def rank(
 
 
 def frequency(facts: Sequence[Fact], question: Fact, slot: int, candidate: int) -> int:
-    """How often a candidate fills a slot of the question's relation; of any relation where that is what is open."""
+    """How often a candidate fills a slot of the question's relation; of any, if it is open."""
     number = 0
     for fact in facts:
         if (
@@ -53,7 +53,7 @@ def frequency(facts: Sequence[Fact], question: Fact, slot: int, candidate: int) 
 
 
 def lookup(facts: Sequence[Fact], question: Fact, slot: int, candidate: int) -> Fraction:
-    """The sum over the given entities of the share of facts with that entity which have the candidate too."""
+    """The sum over the given entities of the share of their facts that have the candidate too."""
     total = Fraction(0)
     for given in range(1, len(question)):
         if given == slot:
@@ -74,7 +74,7 @@ def lookup(facts: Sequence[Fact], question: Fact, slot: int, candidate: int) -> 
 def interval(
     reciprocals: Sequence[Sequence[float]], seed: int, resamples: int
 ) -> tuple[float, float]:
-    """The percentiles of the MRR of facts drawn anew; each fact is the list of its reciprocal ranks."""
+    """The percentiles of the MRR of resampled facts; a fact is a list of reciprocal ranks."""
     generator = np.random.default_rng(seed)
     means = []
     for _ in range(resamples):
@@ -89,7 +89,7 @@ def interval(
 
 
 class Table(ScoringModel):
-    """Scores drawn once: few distinct values, so that many are level. A question's row follows from what it gives."""
+    """Scores of few distinct values, so that many are level."""
 
     def __init__(self, n_relations: int, n_entities: int, values: int = 4, seed: int = 0) -> None:
         super().__init__(ModelSizes(n_entities, n_relations, (1, 2, 3, 4, 5)))
@@ -101,7 +101,7 @@ class Table(ScoringModel):
             "relations", torch.randint(values, (11, n_relations), generator=generator).float()
         )
         self.change: Callable[[Tensor], Tensor] = lambda scores: scores
-        self.asked: list[tuple[int, ...]] = []  # the shape of every answer given
+        self.shapes_asked: list[tuple[int, ...]] = []  # the shape of every answer given
 
     def score_candidates(
         self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None
@@ -111,7 +111,7 @@ class Table(ScoringModel):
             row = row + (0 if given == position else entities[:, given] * (given + 1))
         table = self.get_buffer("table")
         scores = self.change((table if candidates is None else table[:, candidates])[row % 11])
-        self.asked.append(tuple(scores.shape))
+        self.shapes_asked.append(tuple(scores.shape))
         return scores
 
     def score_relations(self, entities: Tensor) -> Tensor:

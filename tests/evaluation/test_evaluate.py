@@ -27,8 +27,16 @@ from tests.evaluation import reference_evaluation as reference
 from tests.evaluation.reference_evaluation import Table
 
 METRICS = {
-    "mrr", "hits_at_1", "hits_at_3", "hits_at_10", "mean_rank", "amri", "mrr_at_chance", "mrr_interval", "questions",
-}  # fmt: skip
+    "mrr",
+    "hits_at_1",
+    "hits_at_3",
+    "hits_at_10",
+    "mean_rank",
+    "amri",
+    "mrr_at_chance",
+    "mrr_interval",
+    "questions",
+}
 
 
 def random_kb(n: int = 120, seed: int = 0) -> KnowledgeBase:
@@ -51,10 +59,10 @@ def model(kb: KnowledgeBase) -> Table:
 
 
 def test_the_report_is_json_and_names_its_protocol(kb: KnowledgeBase, model: Table) -> None:
-    found = evaluate(model, kb).as_dict()
-    assert json.loads(json.dumps(found)) == found
+    report = evaluate(model, kb).as_dict()
+    assert json.loads(json.dumps(report)) == report
     questions = sum(facts.entities.size for facts in kb.split("test").values())
-    assert found["protocol"] == {
+    assert report["protocol"] == {
         "split": "test",
         "trained_on": ["train"],
         "filter": "known answers of train, valid and test left out",
@@ -68,16 +76,16 @@ def test_the_report_is_json_and_names_its_protocol(kb: KnowledgeBase, model: Tab
         "epoch": None,
         "memory": None,
     }
-    assert set(found) == {"protocol", "metrics", "baselines", "by"}
-    assert found["metrics"]["questions"] == questions
-    assert set(found["baselines"]) == {"frequency", "lookup"}
-    assert set(found["by"]) == set(GROUPINGS)
-    assert set(found["by"]["arity"]) == {"1", "2", "3", "4"}
-    assert set(found["by"]["position"]) == {"0", "1", "2", "3"}
-    assert set(found["by"]["relation"]) <= set(kb.relations)
-    assert set(found["by"]["seen"]) == {"seen", "unseen"}
-    groups = [found["metrics"], *found["baselines"].values()]
-    groups += [group for grouping in found["by"].values() for group in grouping.values()]
+    assert set(report) == {"protocol", "metrics", "baselines", "by"}
+    assert report["metrics"]["questions"] == questions
+    assert set(report["baselines"]) == {"frequency", "lookup"}
+    assert set(report["by"]) == set(GROUPINGS)
+    assert set(report["by"]["arity"]) == {"1", "2", "3", "4"}
+    assert set(report["by"]["position"]) == {"0", "1", "2", "3"}
+    assert set(report["by"]["relation"]) <= set(kb.relations)
+    assert set(report["by"]["seen"]) == {"seen", "unseen"}
+    groups = [report["metrics"], *report["baselines"].values()]
+    groups += [group for grouping in report["by"].values() for group in grouping.values()]
     assert all(set(group) - {"baselines"} == METRICS for group in groups)
 
 
@@ -85,19 +93,19 @@ def test_the_report_is_json_and_names_its_protocol(kb: KnowledgeBase, model: Tab
 def test_the_parts_of_a_breakdown_add_up_to_the_total(
     kb: KnowledgeBase, model: Table, grouping: str
 ) -> None:
-    found = evaluate(model, kb, baselines=False, by=[grouping])
-    parts = found.by[grouping].values()
-    assert sum(part.questions for part in parts) == found.questions
+    evaluation = evaluate(model, kb, baselines=False, by=[grouping])
+    parts = evaluation.by[grouping].values()
+    assert sum(part.questions for part in parts) == evaluation.questions
     for name in ("mrr", "hits_at_1", "hits_at_3", "hits_at_10", "mean_rank"):
-        total = sum(getattr(part, name) * part.questions for part in parts) / found.questions
-        assert total == pytest.approx(getattr(found, name))
+        total = sum(getattr(part, name) * part.questions for part in parts) / evaluation.questions
+        assert total == pytest.approx(getattr(evaluation, name))
 
 
 def test_every_question_is_in_its_group(kb: KnowledgeBase, model: Table) -> None:
     train = [fact for facts in kb.split("train").values() for fact in reference.plain(facts)]
     expected: dict[tuple[str, str], list[float]] = {}
     for arity, facts in kb.split("test").items():
-        found = rank_facts(model, facts, kb.known()).rank
+        rank = rank_facts(model, facts, kb.known()).rank
         for row, fact in enumerate(reference.plain(facts)):
             for position in range(arity):
                 seen = facts_reference.known_answers(train, fact, position + 1)
@@ -107,7 +115,7 @@ def test_every_question_is_in_its_group(kb: KnowledgeBase, model: Table) -> None
                     "relation": kb.relations[fact[0]],
                 }
                 for key in {**groups, "seen": "seen" if seen else "unseen"}.items():
-                    expected.setdefault(key, []).append(1 / found[row, position])
+                    expected.setdefault(key, []).append(1 / rank[row, position])
     by = evaluate(model, kb, baselines=False).by
     mrrs = {
         (grouping, group): metrics.mrr
@@ -120,11 +128,11 @@ def test_every_question_is_in_its_group(kb: KnowledgeBase, model: Table) -> None
 
 
 def test_the_baselines_are_measured_as_any_model_is(kb: KnowledgeBase, model: Table) -> None:
-    found = evaluate(model, kb, by=(), provenance=Provenance(("train", "valid")))
+    evaluation = evaluate(model, kb, by=(), provenance=Provenance(("train", "valid")))
     for name, baseline in baseline_models(kb, ("train", "valid")).items():
-        assert found.baselines[name] == evaluate(baseline, kb, by=(), baselines=False).metrics
-    assert found.protocol.trained_on == ("train", "valid")
-    assert found.baselines != evaluate(model, kb, by=()).baselines
+        assert evaluation.baselines[name] == evaluate(baseline, kb, by=(), baselines=False).metrics
+    assert evaluation.protocol.trained_on == ("train", "valid")
+    assert evaluation.baselines != evaluate(model, kb, by=()).baselines
 
 
 @pytest.mark.parametrize("split", ["valid", "test"])
@@ -136,17 +144,17 @@ def test_the_baselines_alone_are_those_beside_a_model(
 
 def test_what_the_model_was_trained_on_is_seen(kb: KnowledgeBase, model: Table) -> None:
     both = Provenance(("train", "valid"))
-    found = evaluate(model, kb, "valid", baselines=False, by=["seen"], provenance=both)
-    assert set(found.by["seen"]) == {"seen"}
+    evaluation = evaluate(model, kb, "valid", baselines=False, by=["seen"], provenance=both)
+    assert set(evaluation.by["seen"]) == {"seen"}
 
 
 def test_the_evaluation_gives_its_metrics_by_name(kb: KnowledgeBase, model: Table) -> None:
-    found = evaluate(model, kb, baselines=False, by=())
+    evaluation = evaluate(model, kb, baselines=False, by=())
     names = list(Metrics.model_fields)
-    assert [getattr(found, name) for name in names] == [
-        getattr(found.metrics, name) for name in names
+    assert [getattr(evaluation, name) for name in names] == [
+        getattr(evaluation.metrics, name) for name in names
     ]
-    assert (found.baselines, found.by) == ({}, {})
+    assert (evaluation.baselines, evaluation.by) == ({}, {})
 
 
 def test_optimistic_ties_are_never_worse_than_realistic_nor_those_than_pessimistic(
@@ -175,12 +183,12 @@ def test_a_sample_of_everything_is_everything(kb: KnowledgeBase, model: Table) -
 
 
 def test_a_sample_names_its_size_and_counts_its_questions(kb: KnowledgeBase, model: Table) -> None:
-    found = evaluate(model, kb, sample=10, seed=4, baselines=False, by=())
+    evaluation = evaluate(model, kb, sample=10, seed=4, baselines=False, by=())
     drawn = sample_facts(kb.split("test"), 10, seed=4)
-    assert (found.protocol.sample, found.protocol.seed) == (10, 4)
+    assert (evaluation.protocol.sample, evaluation.protocol.seed) == (10, 4)
     assert (
-        found.questions
-        == found.protocol.questions
+        evaluation.questions
+        == evaluation.protocol.questions
         == sum(facts.entities.size for facts in drawn.values())
     )
 
@@ -195,7 +203,10 @@ def test_the_validation_mrr_is_the_mrr_of_the_evaluation(
 
 
 def test_an_unknown_breakdown_is_refused(kb: KnowledgeBase, model: Table) -> None:
-    message = r"^by: expected one of arity, position, relation, seen, found 'relations'; did you mean 'relation'\?$"
+    message = (
+        r"^by: expected one of arity, position, relation, seen, found 'relations'; "
+        r"did you mean 'relation'\?$"
+    )
     with pytest.raises(ConfigError, match=message):
         evaluate(model, kb, by=["relations"])
 
@@ -228,10 +239,10 @@ def test_lookup_stands_where_it_stands_on_the_real_data(
 
 def test_the_baselines_of_groups_add_up_to_the_baselines() -> None:
     kb = getd.load("demo")
-    found = evaluate(baseline_models(kb)["lookup"], kb).as_dict()
-    for groups in found["by"].values():
+    report = evaluate(baseline_models(kb)["lookup"], kb).as_dict()
+    for groups in report["by"].values():
         n_questions = sum(group["questions"] for group in groups.values())
-        for baseline, metrics in found["baselines"].items():
+        for baseline, metrics in report["baselines"].items():
             total = sum(
                 group["questions"] * group["baselines"][baseline] for group in groups.values()
             )

@@ -16,16 +16,16 @@ from tests.evaluation import reference_evaluation as reference
 
 
 def test_metrics_equal_those_computed_by_hand() -> None:
-    found = measure(
+    metrics = measure(
         np.array([1.0, 2.0, 3.5, 10.0, 20.0]),
         np.array([11, 11, 21, 21, 41]),
         np.array([0, 0, 1, 1, 2]),
     )
-    assert found.mrr == pytest.approx((1 + 1 / 2 + 2 / 7 + 1 / 10 + 1 / 20) / 5)
-    assert (found.hits_at_1, found.hits_at_3, found.hits_at_10) == (0.2, 0.4, 0.8)
-    assert found.mean_rank == pytest.approx(7.3)
-    assert found.amri == pytest.approx(1 - 6.3 / 10)  # expected ranks 6, 6, 11, 11, 21
-    assert found.questions == 5
+    assert metrics.mrr == pytest.approx((1 + 1 / 2 + 2 / 7 + 1 / 10 + 1 / 20) / 5)
+    assert (metrics.hits_at_1, metrics.hits_at_3, metrics.hits_at_10) == (0.2, 0.4, 0.8)
+    assert metrics.mean_rank == pytest.approx(7.3)
+    assert metrics.amri == pytest.approx(1 - 6.3 / 10)  # expected ranks 6, 6, 11, 11, 21
+    assert metrics.questions == 5
 
 
 @pytest.mark.parametrize("candidates", [np.array([2, 5, 9]), np.array([4, 4, 4])])

@@ -48,15 +48,15 @@ def clean_kb() -> KnowledgeBase:
 
 
 def poisoned(kb: KnowledgeBase, share: float = 0.5) -> KnowledgeBase:
-    """The same train and valid, and a test split that makes half of all wrong answers of valid known."""
+    """The same train and valid, and a test split that makes half of valid's wrong answers known."""
     rng, valid = np.random.default_rng(1), kb.split("valid")[3]
-    made = []
+    rows = []
     for row, position in product(valid.entities, range(3)):
         for entity in rng.permutation(kb.n_entities)[: int(share * kb.n_entities)]:
             fact = row.copy()
             fact[position] = entity
-            made.append(fact)
-    entities = np.unique(np.array(made), axis=0)
+            rows.append(fact)
+    entities = np.unique(np.array(rows), axis=0)
     test = {3: Facts(np.zeros(len(entities), dtype=np.int64), entities)}
     return kb.with_splits(train=kb.split("train"), valid=kb.split("valid"), test=test)
 
@@ -80,8 +80,8 @@ def test_the_poison_would_show(kb: KnowledgeBase, model: ScoringModel) -> None:
     bad = poisoned(kb)
     everything, honest = bad.known(), known_for_choosing(bad)
     facts = bad.split("valid")[3]
-    asked = (facts.relation, facts.entities, 0)
-    assert everything.lookup(*asked).counts.sum() > honest.lookup(*asked).counts.sum()
+    question = (facts.relation, facts.entities, 0)
+    assert everything.lookup(*question).counts.sum() > honest.lookup(*question).counts.sum()
     assert filter_splits(bad, "valid") == filter_splits(bad, "train") == ("train", "valid")
     assert filter_splits(bad, "test") == ("train", "valid", "test")
     assert evaluate(model, bad).protocol.filter == "known answers of train, valid and test left out"
@@ -141,15 +141,15 @@ def test_tuning_and_the_run_that_follows_do_not_depend_on_test(
     kb: KnowledgeBase, tmp_path: Path
 ) -> None:
     pytest.importorskip("optuna")
-    found = {}
+    tuned = {}
     for name, each in (("clean", kb), ("bad", poisoned(kb))):
         config = {"model": {"entity_dim": 4}, "training": TRAINING}
         study, out = tmp_path / f"{name}.db", tmp_path / name
-        found[name] = tune(each, "n-cp", study, trials=2, config=config, out=out)
-    assert [trial.curve for trial in found["clean"].study.trials()] == [
-        trial.curve for trial in found["bad"].study.trials()
+        tuned[name] = tune(each, "n-cp", study, trials=2, config=config, out=out)
+    assert [trial.curve for trial in tuned["clean"].study.trials()] == [
+        trial.curve for trial in tuned["bad"].study.trials()
     ]
-    runs = [each.run for each in found.values()]
+    runs = [each.run for each in tuned.values()]
     assert runs[0] is not None
     assert runs[1] is not None
     assert _without_seconds(runs[0]) == _without_seconds(runs[1])
@@ -243,8 +243,10 @@ def test_without_validation_the_last_epoch_is_kept_and_said(
 def test_an_ensemble_says_how_many_it_is(kb: KnowledgeBase, model: ScoringModel) -> None:
     protocol = evaluate(Ensemble([model] * 3), kb, sample=10).protocol
     assert protocol.members == 3
-    words = "trained on train; known answers of train, valid and test left out; 10 facts, drawn at random"
-    assert protocol.sentence() == f"{words}; 3 models as one"
+    assert protocol.sentence() == (
+        "trained on train; known answers of train, valid and test left out; "
+        "10 facts, drawn at random; 3 models as one"
+    )
     memory = Memory.from_facts(kb.split("train"), kb.n_entities)
     counting = WithMemory(Ensemble([model] * 2), memory, {})
     assert evaluate(counting, kb).protocol.members == 2
@@ -255,9 +257,9 @@ def test_the_weights_of_a_memory_are_counted_where_it_counts(
 ) -> None:
     memory = Memory.from_facts(kb.split("train"), kb.n_entities)
     used = MemoryWeights(scale=2.0, sources={"0": SourceWeights(), "0+1": SourceWeights()})
-    found = evaluate(WithMemory(model, memory, {"3-2": used, "3-0": MemoryWeights()}), kb)
-    assert found.protocol.as_dict()["memory"] == {"counts": ["train"], "weights": 5}
-    assert json.loads(json.dumps(found.as_dict())) == found.as_dict()
+    evaluation = evaluate(WithMemory(model, memory, {"3-2": used, "3-0": MemoryWeights()}), kb)
+    assert evaluation.protocol.as_dict()["memory"] == {"counts": ["train"], "weights": 5}
+    assert json.loads(json.dumps(evaluation.as_dict())) == evaluation.as_dict()
 
 
 @pytest.mark.parametrize("candidates", [[1], [6, 6, 1], [31, 32, 33, 34], [100_000, 2]])

@@ -45,7 +45,7 @@ def test_ranks_equal_a_nested_loop_whatever_the_tile(
     known = data.draw(st.lists(st.lists(ids, unique=True).map(sorted), min_size=b, max_size=b))
     offsets = np.cumsum([0, *map(len, known)])
     with patch.object(counting, "TILE", tile):
-        found = rank_scores(
+        ranks = rank_scores(
             torch.tensor(scores, dtype=torch.float32).view(b, m),
             np.array(answers, dtype=np.int64),
             Answers(
@@ -59,7 +59,7 @@ def test_ranks_equal_a_nested_loop_whatever_the_tile(
         )
         for i in range(b)
     ]
-    assert list(zip(found.rank.tolist(), found.candidates.tolist(), strict=True)) == expected
+    assert list(zip(ranks.rank.tolist(), ranks.candidates.tolist(), strict=True)) == expected
 
 
 @pytest.mark.parametrize("ties", TIES)
@@ -89,9 +89,9 @@ def test_ranks_do_not_depend_on_how_scores_are_held(
 def test_answers_may_be_a_tensor_and_known_answers_left_out() -> None:
     nothing = Answers(np.zeros(4, dtype=np.int64), np.zeros(0, dtype=np.int64))
     answers = np.array([4, 0, 2])
-    found = rank_scores(table(), torch.tensor(answers))
-    assert same(found, rank_scores(table(), answers, nothing))
-    assert found.candidates.tolist() == [5, 5, 5]
+    ranks = rank_scores(table(), torch.tensor(answers))
+    assert same(ranks, rank_scores(table(), answers, nothing))
+    assert ranks.candidates.tolist() == [5, 5, 5]
 
 
 def test_counts_are_exact_where_halves_could_not_hold_them() -> None:
@@ -111,14 +111,14 @@ def test_large_scores_are_finite_though_their_sum_is_not(kind: torch.dtype) -> N
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
-@pytest.mark.parametrize("place", [(0, 3), (1, 0), (2, 4)], ids=["rival", "answer", "left out"])
+@pytest.mark.parametrize("cell", [(0, 3), (1, 0), (2, 4)], ids=["rival", "answer", "left out"])
 @pytest.mark.parametrize("tile", [2, 2**17])
 def test_a_score_that_is_not_finite_is_refused(
-    value: float, place: tuple[int, int], tile: int, monkeypatch: pytest.MonkeyPatch
+    value: float, cell: tuple[int, int], tile: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(counting, "TILE", tile)
     scores = table()
-    scores[place] = value
+    scores[cell] = value
     with pytest.raises(NonFiniteScores, match=r"^1 of 15 scores are NaN or infinite$"):
         rank_scores(scores, np.array([4, 0, 2]), SEVERAL)
 

@@ -32,6 +32,7 @@ def facts_of(arity: int) -> st.SearchStrategy[Fact]:
     return st.tuples(st.integers(0, N_RELATIONS - 1), *[st.integers(0, N_ENTITIES - 1)] * arity)
 
 
+CHUNKS = st.sampled_from([1, 40, 10**6])
 MIXED = st.lists(st.one_of([facts_of(arity) for arity in (1, 2, 3, 4)]), min_size=1, max_size=20)
 
 
@@ -56,35 +57,35 @@ def same(first: Ranks, second: Ranks) -> bool:
     )
 
 
-@given(asked=MIXED, others=MIXED, ties=st.sampled_from(TIES), chunk=st.sampled_from([1, 40, 10**6]))
+@given(ranked=MIXED, others=MIXED, ties=st.sampled_from(TIES), chunk=CHUNKS)
 def test_ranks_equal_a_nested_loop(
-    asked: list[Fact], others: list[Fact], ties: Ties, chunk: int
+    ranked: list[Fact], others: list[Fact], ties: Ties, chunk: int
 ) -> None:
-    model, known = Table(N_RELATIONS, N_ENTITIES), known_of(asked + others)
-    for arity, facts in reference.blocks(asked).items():
-        found = rank_facts(model, facts, known, ties=ties, chunk=chunk)
+    model, known = Table(N_RELATIONS, N_ENTITIES), known_of(ranked + others)
+    for arity, facts in reference.blocks(ranked).items():
+        ranks = rank_facts(model, facts, known, ties=ties, chunk=chunk)
         relation, entities = torch.tensor(facts.relation), torch.tensor(facts.entities)
         for position in range(arity):
             scores = model.score_candidates(relation, entities, position).tolist()
             for row, fact in enumerate(reference.plain(facts)):
                 answer = fact[position + 1]
                 expected = reference.rank(
-                    scores[row], answer, fact, position + 1, asked + others, ties
+                    scores[row], answer, fact, position + 1, ranked + others, ties
                 )
-                assert (found.rank[row, position], found.candidates[row, position]) == expected
+                assert (ranks.rank[row, position], ranks.candidates[row, position]) == expected
 
 
-@given(asked=MIXED, others=MIXED, ties=st.sampled_from(TIES), chunk=st.sampled_from([1, 40, 10**6]))
+@given(ranked=MIXED, others=MIXED, ties=st.sampled_from(TIES), chunk=CHUNKS)
 def test_ranks_of_relations_equal_a_nested_loop(
-    asked: list[Fact], others: list[Fact], ties: Ties, chunk: int
+    ranked: list[Fact], others: list[Fact], ties: Ties, chunk: int
 ) -> None:
-    model, known = Table(N_RELATIONS, N_ENTITIES), known_of(asked + others)
-    for facts in reference.blocks(asked).values():
-        found = rank_relations(model, facts, known, ties=ties, chunk=chunk)
+    model, known = Table(N_RELATIONS, N_ENTITIES), known_of(ranked + others)
+    for facts in reference.blocks(ranked).values():
+        ranks = rank_relations(model, facts, known, ties=ties, chunk=chunk)
         scores = model.score_relations(torch.tensor(facts.entities)).tolist()
         for row, fact in enumerate(reference.plain(facts)):
-            expected = reference.rank(scores[row], fact[0], fact, 0, asked + others, ties)
-            assert (found.rank[row, 0], found.candidates[row, 0]) == expected
+            expected = reference.rank(scores[row], fact[0], fact, 0, ranked + others, ties)
+            assert (ranks.rank[row, 0], ranks.candidates[row, 0]) == expected
 
 
 def test_an_answer_that_is_not_known_is_ranked_too() -> None:
@@ -99,9 +100,9 @@ def test_an_answer_that_is_not_known_is_ranked_too() -> None:
 def test_a_constant_model_earns_chance(chunk: int) -> None:
     facts, model = random_facts(), Table(N_RELATIONS, 50)
     model.change = lambda scores: torch.full_like(scores, 0.1)
-    found = rank_facts(model, facts, all_known(facts), chunk=chunk)
-    assert np.array_equal(found.rank, (found.candidates + 1) / 2)
-    assert (found.candidates < 50).any()
+    ranks = rank_facts(model, facts, all_known(facts), chunk=chunk)
+    assert np.array_equal(ranks.rank, (ranks.candidates + 1) / 2)
+    assert (ranks.candidates < 50).any()
 
 
 class Given(DotProductModel):
@@ -148,9 +149,8 @@ def test_equal_vectors_are_level_whatever_the_shape_of_the_product(shapes: int) 
         n_facts, n_entities, dim = rng.integers(1, [9, 90, 260]).tolist()
         model = all_alike(n_entities, dim, n_relations=n_facts, seed=number)
         facts = Facts(np.arange(n_facts), rng.integers(0, n_entities, (n_facts, 1)))
-        chunk = int(
-            rng.choice([10**6, 16 * (n_entities // 2 + 1)])
-        )  # in one span of candidates, or in two
+        in_two_spans = 16 * (n_entities // 2 + 1)
+        chunk = int(rng.choice([10**6, in_two_spans]))
         ranks = rank_facts(model, facts, nothing, chunk=chunk)
         assert (ranks.rank == (n_entities + 1) / 2).all(), (n_facts, n_entities, dim, chunk)
 
@@ -161,8 +161,10 @@ def test_equal_vectors_are_level_whatever_the_shape_of_the_product(shapes: int) 
 def test_equal_vectors_are_level_among_known_answers_too(
     kind: type[Given], n_facts: int, chunk: int
 ) -> None:
-    facts, alike = random_facts(n_facts), all_alike(50, 200)
-    ranks = rank_facts(kind(alike.asks, alike.entity), facts, all_known(facts), chunk=chunk)
+    facts = random_facts(n_facts)
+    vectors = all_alike(50, 200)
+    model = kind(vectors.get_buffer("asks"), vectors.get_buffer("entity"))
+    ranks = rank_facts(model, facts, all_known(facts), chunk=chunk)
     assert np.array_equal(ranks.rank, (ranks.candidates + 1) / 2)
 
 
@@ -182,17 +184,17 @@ def test_ranks_are_those_of_double_precision_where_scores_are_further_apart_than
     )
     ranks = rank_facts(Given(queries, table), facts, KnownAnswers.build([], n_facts, n_entities))
 
-    # The most that rounding can do to the difference of two scores, twice: the level itself is as wide again.
+    # The most that rounding can do to the difference of two scores; twice, as the level is as wide.
     exact = queries.double() @ table.double().T
     magnitude = queries.double().abs() @ table.double().abs().T
     answers = torch.tensor(facts.entities)
     bound = 2 * (dim + 8) * 2.0**-24 * (magnitude + 2 * magnitude.gather(1, answers))
 
     difference = exact - exact.gather(1, answers)
-    alike = (table == table[answers[:, 0]][:, None]).all(dim=2)
+    same_vector = (table == table[answers[:, 0]][:, None]).all(dim=2)
     fewest_above = (difference > bound).sum(dim=1)
-    most_above = ((difference > -bound) & ~alike).sum(dim=1)
-    level = (alike.sum(dim=1) - 1) / 2
+    most_above = ((difference > -bound) & ~same_vector).sum(dim=1)
+    level = (same_vector.sum(dim=1) - 1) / 2
     rank = torch.tensor(ranks.rank[:, 0])
     assert (1 + fewest_above + level <= rank).all()
     assert (rank <= 1 + most_above + level).all()
@@ -208,7 +210,7 @@ def test_the_tolerance_grows_with_the_scores(number: float) -> None:
 
 
 class Whole(DotProductModel):
-    """A dot product of small whole numbers: scores are exact, so they do not depend on the shape of the product."""
+    """A dot product of small whole numbers: scores are exact, whatever the shape of the product."""
 
     def __init__(self, n_entities: int, dim: int = 3, dtype: torch.dtype = torch.float32) -> None:
         super().__init__(ModelSizes(n_entities, N_RELATIONS, (3,)))
@@ -216,10 +218,10 @@ class Whole(DotProductModel):
         self.register_buffer(
             "entity", torch.randint(-2, 3, (n_entities, dim), generator=generator).to(dtype)
         )
-        self.asked: list[int] = []  # how many queries were made at a time
+        self.rows_asked: list[int] = []  # how many queries were made at a time
 
     def query(self, relation: Tensor, entities: Tensor, position: int) -> Tensor:
-        self.asked.append(len(relation))
+        self.rows_asked.append(len(relation))
         others = [given for given in range(entities.shape[1]) if given != position]
         return self.get_buffer("entity")[entities[:, others]].sum(dim=1) + relation[:, None]
 
@@ -245,15 +247,15 @@ def test_a_dot_product_is_ranked_by_the_scores_of_the_model(
 ) -> None:
     facts, model = random_facts(20), kind(50)
     known = all_known(facts)
-    found = rank_facts(model, facts, known, chunk=chunk, ties=ties)
+    ranks = rank_facts(model, facts, known, chunk=chunk, ties=ties)
     for position in range(3):
         scores = model.score_candidates(
             torch.tensor(facts.relation), torch.tensor(facts.entities), position
         )
         left_out = known.lookup(facts.relation, facts.entities, position)
         expected = rank_scores(scores, facts.entities[:, position], left_out, ties=ties)
-        assert np.array_equal(found.rank[:, position], expected.rank)
-        assert np.array_equal(found.candidates[:, position], expected.candidates)
+        assert np.array_equal(ranks.rank[:, position], expected.rank)
+        assert np.array_equal(ranks.candidates[:, position], expected.candidates)
 
 
 def test_a_model_in_double_precision_is_ranked_in_it() -> None:
@@ -268,7 +270,7 @@ def test_the_query_of_a_question_is_made_once_however_many_spans_of_candidates_t
 ) -> None:
     facts, model = random_facts(), Whole(50)
     rank_facts(model, facts, all_known(facts), chunk=chunk)
-    assert sum(model.asked) == facts.entities.size
+    assert sum(model.rows_asked) == facts.entities.size
 
 
 class Largest(TorchDispatchMode):
@@ -279,10 +281,10 @@ class Largest(TorchDispatchMode):
         self.table, self.bytes = table.untyped_storage().data_ptr(), 0
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
-        made = func(*args, **(kwargs or {}))
-        if isinstance(made, Tensor) and made.untyped_storage().data_ptr() != self.table:
-            self.bytes = max(self.bytes, made.untyped_storage().nbytes())
-        return made
+        tensor = func(*args, **(kwargs or {}))
+        if isinstance(tensor, Tensor) and tensor.untyped_storage().data_ptr() != self.table:
+            self.bytes = max(self.bytes, tensor.untyped_storage().nbytes())
+        return tensor
 
 
 @pytest.mark.parametrize("n_entities", [500, 4000])
@@ -351,17 +353,19 @@ def test_no_more_scores_than_a_chunk_are_held_however_many_entities_there_are(
 ) -> None:
     facts, model = random_facts(n_entities=n_entities), Table(N_RELATIONS, n_entities)
     rank_facts(model, facts, all_known(facts, n_entities), chunk=chunk)
-    assert max(rows * columns for rows, columns in model.asked) <= chunk
-    assert sum(rows * columns for rows, columns in model.asked) >= facts.entities.size * n_entities
+    assert max(rows * columns for rows, columns in model.shapes_asked) <= chunk
+    assert (
+        sum(rows * columns for rows, columns in model.shapes_asked)
+        >= facts.entities.size * n_entities
+    )
 
 
 def test_every_score_is_computed_once() -> None:
     facts, model = random_facts(200), Table(N_RELATIONS, 50)
-    rank_facts(
-        model, facts, all_known(facts), chunk=400
-    )  # 2 spans of candidates, blocks of up to 16 questions
-    assert {columns for _, columns in model.asked} == {25}
-    assert sum(rows * columns for rows, columns in model.asked) == facts.entities.size * 50
+    # 2 spans of candidates, blocks of up to 16 questions
+    rank_facts(model, facts, all_known(facts), chunk=400)
+    assert {columns for _, columns in model.shapes_asked} == {25}
+    assert sum(rows * columns for rows, columns in model.shapes_asked) == facts.entities.size * 50
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
@@ -409,12 +413,15 @@ class Cheat(Table):
 
 def test_the_answer_is_not_shown_to_the_model() -> None:
     facts = random_facts()
-    found = rank_facts(Cheat(N_RELATIONS, 50), facts, all_known(facts))
-    assert (found.rank[facts.entities > 0] > 1).all()
+    ranks = rank_facts(Cheat(N_RELATIONS, 50), facts, all_known(facts))
+    assert (ranks.rank[facts.entities > 0] > 1).all()
 
 
 def test_an_unknown_tie_rule_is_refused() -> None:
-    message = r"^ties: expected one of realistic, optimistic, pessimistic, found 'optimist'; did you mean 'optimistic'\?$"
+    message = (
+        r"^ties: expected one of realistic, optimistic, pessimistic, found 'optimist'; "
+        r"did you mean 'optimistic'\?$"
+    )
     facts = random_facts(4)
     with pytest.raises(ConfigError, match=message):
         rank_facts(Table(N_RELATIONS, 50), facts, all_known(facts), ties="optimist")  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The weights of a memory are fitted on validation alone, and chosen on facts that they were not fitted on."""
+"""Memory weights are fitted on validation alone, and chosen on facts not fitted on."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def chosen(train: list[Fact], valid: list[Fact], test: list[Fact]) -> dict[str, 
 
 
 def world(size: int = 24) -> tuple[list[Fact], list[Fact]]:
-    """Training facts that give every validation answer away: what stood beside a player stands beside it again."""
+    """Training facts that give every validation answer away."""
     train = [("r", f"a{i}", f"b{i % 3}", f"x{i}") for i in range(size)]
     valid = [("r", f"a{i}", f"b{(i + 1) % 3}", f"x{i}") for i in range(size)]
     return train, valid
@@ -62,7 +62,7 @@ def test_a_fit_that_does_not_hold_for_other_facts_is_not_taken() -> None:
 
 
 def test_known_answers_are_no_rivals_while_weights_are_fitted() -> None:
-    """What stood beside both given entities is known, so it says nothing about the answers that are not."""
+    """What co-occurs with both given entities is known, so it says nothing about other answers."""
     train = [("r", f"a{i}", f"b{i}", f"x{i}") for i in range(20)]
     train += [("r", f"a{i}", f"c{i}", f"y{i}") for i in range(20)]
     valid = [("r", f"a{i}", f"b{i}", f"y{i}") for i in range(20)]
@@ -108,15 +108,15 @@ def test_the_weights_that_rank_best_are_kept_near_the_likeliest(questions: Quest
 
 
 def test_weights_are_those_of_the_features_as_they_are() -> None:
-    """They are fitted to features that are divided by their deviations, and given for those that are not."""
+    """They are fitted to features divided by their deviation, and given for those that are not."""
     train, valid = world()
     kb = KnowledgeBase.from_facts({"train": train, "valid": valid})
     model, memory = Constant(kb), Memory.from_facts(kb.split("train"), kb.n_entities)
-    asked = Questions.score(model, memory, kb.split("valid")[3], 2, kb.known("train", "valid"))
-    deviation = asked.features.std(dim=0, correction=0)
+    questions = Questions.score(model, memory, kb.split("valid")[3], 2, kb.known("train", "valid"))
+    deviation = questions.features.std(dim=0, correction=0)
     deviation[deviation == 0] = 1.0
-    fitted = fits(asked._replace(features=asked.features / deviation))
+    fitted = fits(questions._replace(features=questions.features / deviation))
     sources = memory.sources(3, 2)
-    found = fit_weights(model, memory, kb)["3-2"]
-    wanted = [theta / deviation for theta, scale in fitted[1:] if scale == found.scale]
-    assert any(torch.allclose(found.as_tensor(sources), theta, rtol=1e-6) for theta in wanted)
+    weights = fit_weights(model, memory, kb)["3-2"]
+    expected = [theta / deviation for theta, scale in fitted[1:] if scale == weights.scale]
+    assert any(torch.allclose(weights.as_tensor(sources), theta, rtol=1e-6) for theta in expected)

@@ -1,4 +1,4 @@
-"""Memory: against nested loops, in every form of candidates, and its weights as evaluation sees them."""
+"""Memory against nested loops, in every form of candidates, and as evaluation sees it."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def remembering(arity: int) -> WithMemory:
 
 def weights_of(source: str) -> SourceWeights:
     """Different ones for each source."""
-    place = sum(map(ord, source))
-    return SourceWeights(share=1.0 + place % 7, log_share=0.1 * (place % 5))
+    number = sum(map(ord, source))
+    return SourceWeights(share=1.0 + number % 7, log_share=0.1 * (number % 5))
 
 
 def expected(
@@ -66,29 +66,29 @@ def expected(
     rows = [(int(r), e.tolist()) for r, e in zip(facts.relation, facts.entities, strict=True)]
     others, total = [j for j in range(len(entities)) if j != position], 0.0
     for given in [*combinations(others, 1), *combinations(others, 2)]:
-        alike = [
+        candidates = [
             e[position]
             for r, e in rows
             if r == relation and all(e[j] == entities[j] for j in given)
         ]
-        total += counted(alike, candidate, weights_of("+".join(map(str, given))))
-        wanted = sorted(entities[j] for j in given)
-        beside = [
+        total += counted(candidates, candidate, weights_of("+".join(map(str, given))))
+        key = sorted(entities[j] for j in given)
+        together = [
             e[j]
             for _, e in rows
-            for places in combinations(range(len(e)), len(given))
-            if sorted(e[place] for place in places) == wanted
+            for columns in combinations(range(len(e)), len(given))
+            if sorted(e[column] for column in columns) == key
             for j in range(len(e))
-            if j not in places
+            if j not in columns
         ]
         total += counted(
-            beside, candidate, weights_of("beside" if len(given) == 1 else "beside two")
+            together, candidate, weights_of("beside" if len(given) == 1 else "beside two")
         )
     return total
 
 
-def counted(found: list[int], candidate: int, weights: SourceWeights) -> float:
-    share = found.count(candidate) / len(found) if found else 0.0
+def counted(candidates: list[int], candidate: int, weights: SourceWeights) -> float:
+    share = candidates.count(candidate) / len(candidates) if candidates else 0.0
     share = share if share >= MIN_SHARE else 0.0
     return weights.share * share + weights.log_share * log((share + EPSILON) / EPSILON)
 
@@ -96,19 +96,19 @@ def counted(found: list[int], candidate: int, weights: SourceWeights) -> float:
 @pytest.mark.parametrize("arity", [2, 3, 4, 5])
 def test_it_adds_what_going_through_all_facts_finds(arity: int) -> None:
     model, facts = remembering(arity), random_facts(arity)
-    asked = facts.take(slice(0, 6))
-    relation, entities = torch.tensor(asked.relation), torch.tensor(asked.entities)
+    questions = facts.take(slice(0, 6))
+    relation, entities = torch.tensor(questions.relation), torch.tensor(questions.entities)
     for position in range(arity):
         bare = SCALE * model.model.score_candidates(relation, entities, position)
         added = model.score_candidates(relation, entities, position) - bare
-        wanted = [
+        sums = [
             [
                 expected(facts, int(relation[i]), entities[i].tolist(), position, c)
                 for c in range(N_ENTITIES)
             ]
             for i in range(6)
         ]
-        assert_close(added, torch.tensor(wanted, dtype=torch.float64))
+        assert_close(added, torch.tensor(sums, dtype=torch.float64))
 
 
 @pytest.mark.parametrize("arity", [2, 3, 4])
@@ -116,8 +116,8 @@ def test_some_candidates_score_as_among_all(arity: int) -> None:
     model, facts = remembering(arity), random_facts(arity)
     relation, entities = torch.tensor(facts.relation), torch.tensor(facts.entities)
     everything = model.score_candidates(relation, entities, 1)
-    some = torch.tensor([5, 0, 5, 8])  # in any order, one twice
-    assert_close(model.score_candidates(relation, entities, 1, some), everything[:, some])
+    chosen = torch.tensor([5, 0, 5, 8])  # in any order, one twice
+    assert_close(model.score_candidates(relation, entities, 1, chosen), everything[:, chosen])
     own = torch.randint(N_ENTITIES, (len(facts), 7), generator=torch.Generator().manual_seed(0))
     assert_close(model.score_candidates(relation, entities, 1, own), everything.gather(1, own))
     assert_close(model.score_relations(entities), model.model.score_relations(entities))
@@ -132,8 +132,8 @@ def test_what_was_never_seen_adds_nothing() -> None:
         model.model, nothing, {"3-1": MemoryWeights(sources={"0": SourceWeights(share=1.0)})}
     )
     for candidates in (None, torch.tensor([1, 2]), torch.tensor([[1, 2]])):
-        found = empty.score_candidates(relation, entities, 1, candidates)
-        assert_close(found, model.model.score_candidates(relation, entities, 1, candidates))
+        scores = empty.score_candidates(relation, entities, 1, candidates)
+        assert_close(scores, model.model.score_candidates(relation, entities, 1, candidates))
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +147,9 @@ def test_the_weights_chosen_help_facts_that_they_were_not_chosen_on(run_path: Pa
     run = open_run(run_path)
     memory = Memory.from_facts(run.kb.split("train"), run.kb.n_entities)
     chosen = fit_weights(run.model, memory, run.kb)
-    assert set(chosen) == {f"{arity}-{place}" for arity in run.kb.arities for place in range(arity)}
+    assert set(chosen) == {
+        f"{arity}-{position}" for arity in run.kb.arities for position in range(arity)
+    }
     for split in ("valid", "test"):
         measured = evaluate(
             WithMemory(run.model, memory, chosen), run.kb, split, by=(), baselines=False
