@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
 import os
@@ -14,10 +15,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from unittest.mock import patch
 
 import pytest
 
+import getd
 from getd.cli.app import main
 from getd.models import MODELS
 
@@ -36,12 +39,12 @@ def blocks(page: Path) -> list[tuple[str, str]]:
 
 
 def commands(block: str) -> list[str]:
-    """The commands of a shell block; one whose commands need each other's shell is one command."""
+    """Split a shell block into commands; a block with a ``$`` needs one shell for all of it."""
     return [block] if "$" in block else COMMAND.findall(block)
 
 
 def arguments_of_getd(command: str) -> list[str] | None:
-    """The arguments of a command that is a plain call of getd; ``None`` where it needs a shell."""
+    """Return the arguments of a plain call of getd; None if the command needs a shell."""
     lexer = shlex.shlex(command.replace("\\\n", " "), posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     words = list(lexer)
@@ -50,7 +53,10 @@ def arguments_of_getd(command: str) -> list[str] | None:
 
 
 def run(command: str, folder: Path) -> tuple[int, str]:
-    """The exit code of a command and what it prints on both streams; a plain call of getd needs no process."""
+    """Run a command; returns its exit code and all that it prints.
+
+    A plain call of getd runs in this process.
+    """
     arguments = arguments_of_getd(command)
     if arguments is None:
         return run_in_shell(command, folder)
@@ -62,7 +68,7 @@ def run(command: str, folder: Path) -> tuple[int, str]:
 
 
 def run_in_shell(command: str, folder: Path) -> tuple[int, str]:
-    """The same, by a shell, with our interpreter's commands first on the path."""
+    """Run a command in a shell, with the commands of this interpreter first on the path."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     process = subprocess.Popen(
         ["bash", "-e", "-c", command],
@@ -78,7 +84,7 @@ def run_in_shell(command: str, folder: Path) -> tuple[int, str]:
         output, _ = process.communicate(timeout=600)
     finally:
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # a service that the example did not get to end
+            os.killpg(process.pid, signal.SIGKILL)  # a service that the example did not stop
         process.wait()
     assert "Traceback" not in output
     return process.returncode, output
@@ -121,8 +127,61 @@ def test_every_example_runs(page: Path, tmp_path: Path, monkeypatch: pytest.Monk
             assert language in ("sh", "toml", "text"), f"{page.name}: nobody runs {language}"
 
 
+def public_names(code: str) -> Iterator[tuple[str, ...]]:
+    """Yield what code takes from getd: ``getd.models.MODELS`` as ``("models", "MODELS")``."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                package, *path = alias.name.split(".")
+                if package == "getd" and path:
+                    yield tuple(path)
+        elif isinstance(node, ast.ImportFrom):
+            package, *path = (node.module or "").split(".")
+            if package == "getd":
+                yield from ((*path, alias.name) for alias in node.names)
+        elif isinstance(node, ast.Attribute):
+            *path, name = ast.unparse(node).split(".")
+            if path[:1] == ["getd"]:
+                yield (*path[1:], name)
+
+
+def is_public(path: tuple[str, ...]) -> bool:
+    """Whether each step of a path is in the ``__all__`` of the module that it is taken from."""
+    value: object = getd
+    for name in path:
+        if isinstance(value, ModuleType) and name not in value.__all__:
+            return False
+        value = getattr(value, name)
+    return True
+
+
+def test_examples_use_public_names_alone() -> None:
+    codes = [(path, path.read_text(encoding="utf-8")) for path in (ROOT / "examples").rglob("*.py")]
+    for page in PAGES:
+        codes += [(page, code) for language, code in blocks(page) if language == "python"]
+    assert {name for _, code in codes for name in public_names(code)} >= {("train",), ("load",)}
+
+    private = []
+    for path, code in codes:
+        names = {name for name in public_names(code) if not is_public(name)}
+        private += [f"{path.name}: getd.{'.'.join(name)}" for name in sorted(names)]
+    assert private == []
+
+
+def test_names_that_are_not_public_are_noticed() -> None:
+    code = "import getd.api\nfrom getd.models import GETD, MODELS\ngetd.load(getd.run.Run)"
+    names = list(public_names(code))
+    assert {name for name in names if not is_public(name)} == {
+        ("api",),
+        ("models", "GETD"),
+        ("run",),
+        ("run", "Run"),
+    }
+
+
 def test_commands_of_a_block_are_run_one_by_one_and_in_a_shell_where_they_need_one() -> None:
-    block = "getd info a.txt  # what it holds\ncat > a <<'END'\ngetd info b\nEND\ngetd train 'a b' \\\n    --quiet\n"
+    heredoc = "cat > a <<'END'\ngetd info b\nEND\n"
+    block = f"getd info a.txt  # what it holds\n{heredoc}getd train 'a b' \\\n    --quiet\n"
     info, cat, train = commands(block)
     assert arguments_of_getd(info) == ["info", "a.txt"]
     assert arguments_of_getd(cat) is None
