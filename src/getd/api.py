@@ -23,8 +23,6 @@ from getd.profile.describe import Report
 
 if TYPE_CHECKING:
     from getd.experiments.reproduce import Reproduction, RowStatus
-    from getd.prediction.answer import Answer
-    from getd.prediction.question import Question
     from getd.run import Run
     from getd.runs.config import Config
     from getd.runs.folder import RunFolder
@@ -32,6 +30,7 @@ if TYPE_CHECKING:
     from getd.training.callbacks import Callbacks
     from getd.tuning.study import Study
     from getd.tuning.trial import Trial
+    from getd.workflows.demo import Example
 
 __all__ = [
     "convert",
@@ -166,15 +165,6 @@ def open_run(path: str | Path, memory: bool = True) -> Run:
 
 
 @dataclass(frozen=True)
-class Example:
-    """A question about a held-out fact of the demo."""
-
-    question: Question
-    right: str  # the name that was hidden
-    answers: Sequence[Answer]
-
-
-@dataclass(frozen=True)
 class Demo:
     """A run on the built-in data, and what it answers."""
 
@@ -185,20 +175,11 @@ class Demo:
 def demo(out: str | Path = "runs/demo", callbacks: Callbacks | None = None) -> Demo:
     """Train a small model on the built-in data set, and hide an entity of five test facts."""
     from getd.run import Run
-    from getd.workflows.demo import sample_questions, train_demo
+    from getd.workflows.demo import answer_held_out, train_demo
 
     run = Run(train_demo(Path(out), callbacks))
     _draw_pictures(run.folder)
-
-    samples = sample_questions(run.kb)
-    questions = [question for question, _ in samples]
-    known = run.kb.known("train", "valid")
-    answers = run.predictor.answer(questions, top=3, known=known)
-    examples = [
-        Example(question, right, best)
-        for (question, right), best in zip(samples, answers, strict=True)
-    ]
-    return Demo(run, examples)
+    return Demo(run, answer_held_out(run.predictor))
 
 
 @dataclass(frozen=True)
@@ -269,7 +250,6 @@ def tune(
     if find_spec("optuna") is None:
         raise ConfigError("tuning needs Optuna: pip install 'getd[tune]'")
     from getd.run import Run
-    from getd.runs.config import Config
     from getd.tuning.study import TuningCallbacks
     from getd.tuning.tune import tune as search
 
@@ -281,7 +261,7 @@ def tune(
         study,
         trials=trials,
         space=space,
-        config=config.given if isinstance(config, Config) else config,
+        config=config,
         storage=storage,
         pruning=pruning,
         seed=seed,

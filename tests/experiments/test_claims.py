@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from getd.experiments.claims import CLAIMS, check_claim, check_claims
+from getd.experiments.claims import all_claims, check_claim, check_claims
 from getd.experiments.figure_checks import SIZES
-from getd.experiments.findings import Findings
+from getd.experiments.result import CheckedClaim, parse_result
+from getd.experiments.result_index import ResultIndex
 from getd.experiments.rows import all_rows
 
 N_ARY = ("wikipeople-3", "wikipeople-4", "jf17k-3", "jf17k-4")
@@ -19,20 +20,22 @@ METRICS = ("mrr", "hits_at_1", "hits_at_3", "hits_at_10")
 Results = list[dict[str, Any]]
 
 
-def told_of(start: str, results: Results) -> dict[str, Any]:
-    """What is said of the one claim that begins like this."""
-    (claim,) = [claim for claim in CLAIMS if claim.text.startswith(start)]
-    return check_claim(claim, Findings(results))
+def index(results: Results) -> ResultIndex:
+    return ResultIndex(parse_result(result) for result in results)
+
+
+def checked(start: str, results: Results) -> CheckedClaim:
+    """Decide the one claim that begins like this."""
+    (claim,) = [claim for claim in all_claims() if claim.text.startswith(start)]
+    return check_claim(claim, index(results))
 
 
 def verdict(start: str, results: Results) -> str:
-    """Its verdict."""
-    return str(told_of(start, results)["verdict"])
+    return checked(start, results).verdict
 
 
 def figures(start: str, results: Results) -> str:
-    """What is said beside it."""
-    return str(told_of(start, results)["figures"])
+    return checked(start, results).figures
 
 
 def row(name: str, value: float, /, **more: float) -> dict[str, Any]:
@@ -40,7 +43,7 @@ def row(name: str, value: float, /, **more: float) -> dict[str, Any]:
     return {
         "row": name,
         "metrics": {**dict.fromkeys(METRICS, value), **more},
-        "protocol": {"sample": None},
+        "protocol": {"split": "test", "trained_on": ["train"], "sample": None},
         "config": {"model": {"entity_dim": 200, "relation_dim": 200, "ring_ranks": 50}},
         "parameters": 0,
     }
@@ -68,24 +71,21 @@ def curves(name: str, key: str, by_series: Mapping[str, Sequence[float]]) -> Res
 
 
 def test_a_claim_that_nothing_measures_says_what_it_needs() -> None:
-    told = check_claims([])
-    assert len(told) == len(CLAIMS) == len({claim.text for claim in CLAIMS})
-    assert {claim["verdict"] for claim in told} == {"not measured"}
-    assert all(claim["rule"] for claim in told)
-    needed = {
-        claim["figures"].removeprefix("needs ")
-        for claim in told
-        if claim["figures"].startswith("needs ")
-    }
-    assert {name.partition(",")[0] for name in needed} <= set(all_rows())
-    assert [claim["claim"] for claim in told if not claim["figures"].startswith("needs ")] == [
-        "GETD takes time linear in its sizes"
-    ]
+    claims = check_claims(ResultIndex())
+    assert len(claims) == len(all_claims()) == len({claim.text for claim in all_claims()})
+    assert {claim.verdict for claim in claims} == {"not measured"}
+    assert all(claim.rule for claim in claims)
+
+    reasons = [claim.figures for claim in claims if claim.figures.startswith("needs ")]
+    needed = {reason.removeprefix("needs ").partition(",")[0] for reason in reasons}
+    assert needed <= set(all_rows())
+    others = [claim.claim for claim in claims if not claim.figures.startswith("needs ")]
+    assert others == ["GETD takes time linear in its sizes"]
 
 
 def test_a_row_of_several_seeds_counts_with_its_mean() -> None:
-    findings = Findings([row("paper/getd-jf17k-4", 0.6), row("paper/getd-jf17k-4", 0.8)])
-    assert findings.metric("paper/getd-jf17k-4") == pytest.approx(0.7)
+    results = index([row("paper/getd-jf17k-4", 0.6), row("paper/getd-jf17k-4", 0.8)])
+    assert results.metric("paper/getd-jf17k-4") == pytest.approx(0.7)
     several = tables(getd_jf17k_4=0.9) + [
         row("paper/getd-jf17k-4", 0.3)
     ]  # 0.6 on average, below n-TuckER's 0.7
@@ -93,7 +93,7 @@ def test_a_row_of_several_seeds_counts_with_its_mean() -> None:
     both = points("figures/order-jf17k-3", "GETD", {4: 0.6}) + points(
         "figures/order-jf17k-3", "GETD", {4: 0.8}
     )
-    assert Findings(both).points("figures/order-jf17k-3", "GETD") == {4: pytest.approx(0.7)}
+    assert index(both).points("figures/order-jf17k-3", "GETD") == {4: pytest.approx(0.7)}
 
 
 def test_best_on_all_metrics_needs_every_metric_of_every_set() -> None:
@@ -138,7 +138,7 @@ def test_the_state_of_the_art_is_the_better_of_rae_and_nalp_on_average(
     ],
 )
 def test_the_lead_over_nalp_counts_to_within_rounding(data: str, gain: float, hits: float) -> None:
-    def told(more_mrr: float, more_hits: float) -> Results:
+    def measured(more_mrr: float, more_hits: float) -> Results:
         ours = row(
             f"paper/getd-{data}", 0.4 + gain + more_mrr, hits_at_1=0.4 * (1 + hits + more_hits)
         )
@@ -146,14 +146,14 @@ def test_the_lead_over_nalp_counts_to_within_rounding(data: str, gain: float, hi
 
     (claim,) = [
         claim.text
-        for claim in CLAIMS
+        for claim in all_claims()
         if claim.text.startswith("GETD is above NaLP on") and f"{gain} MRR" in claim.text
     ]
-    assert verdict(claim, told(-0.0049, -0.0049)) == "shown"
-    assert verdict(claim, told(-0.0051, 0.0)) == "refuted"
-    assert verdict(claim, told(0.0, -0.0051)) == "refuted"
-    assert figures(claim, told(0.0, 0.0)) == f"MRR {gain:+.3f}, Hits@1 {hits:+.1%}"
-    sampled = told(0.0, 0.0)
+    assert verdict(claim, measured(-0.0049, -0.0049)) == "shown"
+    assert verdict(claim, measured(-0.0051, 0.0)) == "refuted"
+    assert verdict(claim, measured(0.0, -0.0051)) == "refuted"
+    assert figures(claim, measured(0.0, 0.0)) == f"MRR {gain:+.3f}, Hits@1 {hits:+.1%}"
+    sampled = measured(0.0, 0.0)
     sampled[1]["protocol"]["sample"] = 1000
     assert figures(claim, sampled).endswith("; NaLP on 1,000 facts")
 
@@ -182,7 +182,7 @@ OVERFITTING = {
 
 @pytest.mark.parametrize("start", OVERFITTING)
 def test_only_the_loss_of_n_tucker_may_rise_by_a_tenth(start: str) -> None:
-    def told(getd: float, tucker: float, cp: float) -> Results:
+    def measured(getd: float, tucker: float, cp: float) -> Results:
         ends = {"GETD": getd, "n-TuckER": tucker, "n-CP": cp}
         return curves(
             OVERFITTING[start],
@@ -191,18 +191,18 @@ def test_only_the_loss_of_n_tucker_may_rise_by_a_tenth(start: str) -> None:
         )
 
     claim = f"{start}: the test loss of n-TuckER rises, those"
-    assert verdict(claim, told(1.09, 1.11, 1.09)) == "shown"
-    assert verdict(claim, told(1.09, 1.09, 1.09)) == "refuted"
-    assert verdict(claim, told(1.11, 1.11, 1.0)) == "refuted"
-    assert verdict(claim, told(1.0, 1.11, 1.11)) == "refuted"
-    assert figures(claim, told(1.0, 1.5, 1.0)).startswith(
+    assert verdict(claim, measured(1.09, 1.11, 1.09)) == "shown"
+    assert verdict(claim, measured(1.09, 1.09, 1.09)) == "refuted"
+    assert verdict(claim, measured(1.11, 1.11, 1.0)) == "refuted"
+    assert verdict(claim, measured(1.0, 1.11, 1.11)) == "refuted"
+    assert figures(claim, measured(1.0, 1.5, 1.0)).startswith(
         "GETD +0% after its lowest at epoch 2; n-TuckER +50%"
     )
 
 
 @pytest.mark.parametrize("start", OVERFITTING)
 def test_only_the_mrr_of_n_tucker_may_fall_by_a_tenth(start: str) -> None:
-    def told(getd: float, tucker: float, cp: float) -> Results:
+    def measured(getd: float, tucker: float, cp: float) -> Results:
         ends = {"GETD": getd, "n-TuckER": tucker, "n-CP": cp}
         return curves(
             OVERFITTING[start],
@@ -211,10 +211,10 @@ def test_only_the_mrr_of_n_tucker_may_fall_by_a_tenth(start: str) -> None:
         )
 
     claim = f"{start}: the MRR of n-TuckER"
-    assert verdict(claim, told(0.91, 0.89, 0.91)) == "shown"
-    assert verdict(claim, told(0.91, 0.91, 0.91)) == "refuted"
-    assert verdict(claim, told(0.89, 0.89, 1.0)) == "refuted"
-    assert verdict(claim, told(1.0, 0.89, 0.89)) == "refuted"
+    assert verdict(claim, measured(0.91, 0.89, 0.91)) == "shown"
+    assert verdict(claim, measured(0.91, 0.91, 0.91)) == "refuted"
+    assert verdict(claim, measured(0.89, 0.89, 1.0)) == "refuted"
+    assert verdict(claim, measured(1.0, 0.89, 0.89)) == "refuted"
 
 
 @pytest.mark.parametrize(
@@ -230,9 +230,11 @@ def test_only_the_mrr_of_n_tucker_may_fall_by_a_tenth(start: str) -> None:
 def test_the_loss_turns_between_epochs_15_and_25(lowest: int, end: float, expected: str) -> None:
     loss = [2.0] * 39
     loss[lowest - 1] = 1.0
-    told = curves("figures/overfitting-wikipeople-4", "test_loss", {"n-TuckER": [*loss, end]})
+    measured = curves("figures/overfitting-wikipeople-4", "test_loss", {"n-TuckER": [*loss, end]})
     assert (
-        verdict("WikiPeople-4, no early stopping: the test loss of n-TuckER rises after 20", told)
+        verdict(
+            "WikiPeople-4, no early stopping: the test loss of n-TuckER rises after 20", measured
+        )
         == expected
     )
 
@@ -245,14 +247,14 @@ def test_training_losses_fall_from_ten_epochs_to_the_next() -> None:
     ]  # up and down within ten epochs, down over them
     rising = [*[3.0] * 10, *[2.0] * 10, *[2.0] * 10]
 
-    def told(tucker: Sequence[float]) -> Results:
+    def measured(tucker: Sequence[float]) -> Results:
         series = {"GETD": falling, "n-TuckER": tucker, "n-CP": falling}
         return curves("figures/overfitting-wikipeople-4", "train_loss", series)
 
     claim = "WikiPeople-4, no early stopping: the training losses"
-    assert verdict(claim, told(falling)) == "shown"
-    assert verdict(claim, told(rising)) == "refuted"
-    assert figures(claim, told(rising)) == "n-TuckER rise in between"
+    assert verdict(claim, measured(falling)) == "shown"
+    assert verdict(claim, measured(rising)) == "refuted"
+    assert figures(claim, measured(rising)) == "n-TuckER rise in between"
 
 
 def test_getd_ends_above_n_cp() -> None:
@@ -285,7 +287,7 @@ def test_getd_ends_above_n_cp() -> None:
 def test_parameters_are_cut_to_the_digits_of_the_paper(
     start: str, name: str, x: float | None, least: tuple[int, int, int]
 ) -> None:
-    def told(counted: Sequence[int]) -> Results:
+    def measured(counted: Sequence[int]) -> Results:
         series = zip(("GETD", "n-CP", "n-TuckER"), counted, strict=True)
         return [
             row(name, 0.5) | {"series": label, "x": x, "parameters": number}
@@ -293,15 +295,15 @@ def test_parameters_are_cut_to_the_digits_of_the_paper(
         ]
 
     steps = [10**5, 10**5, 10**6] if x is None else [10**4, 10**4, 10**6]
-    assert verdict(start, told(least)) == "shown"
+    assert verdict(start, measured(least)) == "shown"
     assert (
-        verdict(start, told([low + step - 1 for low, step in zip(least, steps, strict=True)]))
+        verdict(start, measured([low + step - 1 for low, step in zip(least, steps, strict=True)]))
         == "shown"
     )
     for place, step in enumerate(steps):
         for off in (-1, step):
             counted = [number + off * (place == at) for at, number in enumerate(least)]
-            assert verdict(start, told(counted)) == "refuted"
+            assert verdict(start, measured(counted)) == "refuted"
 
 
 @pytest.mark.parametrize(
@@ -310,9 +312,9 @@ def test_parameters_are_cut_to_the_digits_of_the_paper(
 def test_the_share_of_parameters_is_rounded_to_a_tenth_of_a_percent(
     ring: int, expected: str
 ) -> None:
-    told = [row(SIZES, 0.5) | {"series": "GETD", "x": 30, "parameters": ring}]
-    told += [row(SIZES, 0.5) | {"series": "n-TuckER", "x": 30, "parameters": 10_000}]
-    assert verdict("WikiPeople-4 by embedding size: GETD has 1.7 %", told) == expected
+    measured = [row(SIZES, 0.5) | {"series": "GETD", "x": 30, "parameters": ring}]
+    measured += [row(SIZES, 0.5) | {"series": "n-TuckER", "x": 30, "parameters": 10_000}]
+    assert verdict("WikiPeople-4 by embedding size: GETD has 1.7 %", measured) == expected
 
 
 @pytest.mark.parametrize(
@@ -320,45 +322,45 @@ def test_the_share_of_parameters_is_rounded_to_a_tenth_of_a_percent(
 )
 def test_the_core_of_synthetic_data_has_so_many_numbers_more(more: int, expected: str) -> None:
     name = "figures/synthetic10-3"
-    told = [row(name, 0.5) | {"series": "GETD, rank 1", "x": 50, "parameters": 1200}]
-    told += [row(name, 0.5) | {"series": "n-TuckER", "x": 50, "parameters": 1200 + more}]
-    assert verdict("Synthetic10-3, size 50", told) == expected
+    measured = [row(name, 0.5) | {"series": "GETD, rank 1", "x": 50, "parameters": 1200}]
+    measured += [row(name, 0.5) | {"series": "n-TuckER", "x": 50, "parameters": 1200 + more}]
+    assert verdict("Synthetic10-3, size 50", measured) == expected
 
 
 @pytest.mark.parametrize("arity", [3, 4])
 def test_n_tucker_falls_on_synthetic_data(arity: int) -> None:
-    def told(*mrrs: float) -> Results:
+    def measured(*mrrs: float) -> Results:
         return points(f"figures/synthetic10-{arity}", "n-TuckER", dict(enumerate(mrrs)))
 
     claim = f"Synthetic10-{arity}: the MRR of n-TuckER falls"
-    assert verdict(claim, told(0.7, 0.749, 0.649)) == "shown"
-    assert verdict(claim, told(0.7, 0.6, 0.651)) == "refuted"
-    assert verdict(claim, told(0.7, 0.751, 0.6)) == "refuted"
+    assert verdict(claim, measured(0.7, 0.749, 0.649)) == "shown"
+    assert verdict(claim, measured(0.7, 0.6, 0.651)) == "refuted"
+    assert verdict(claim, measured(0.7, 0.751, 0.6)) == "refuted"
     chance = {"row": "statistics", "rows": {f"Synthetic10-{arity}": {"chance": 0.606}}}
-    assert figures(claim, told(0.7, 0.6)) == "0.700, 0.600"
-    assert figures(claim, [*told(0.7, 0.6), chance]) == "0.700, 0.600; random order 0.606"
+    assert figures(claim, measured(0.7, 0.6)) == "0.700, 0.600"
+    assert figures(claim, [*measured(0.7, 0.6), chance]) == "0.700, 0.600; random order 0.606"
 
 
 @pytest.mark.parametrize("arity", [3, 4])
 def test_the_ring_holds_on_synthetic_data_wherever_it_dips(arity: int) -> None:
-    def told(*mrrs: float) -> Results:
+    def measured(*mrrs: float) -> Results:
         return points(f"figures/synthetic10-{arity}", "GETD, rank 1", dict(enumerate(mrrs)))
 
     claim = f"Synthetic10-{arity}: GETD with rank 1 holds"
-    assert verdict(claim, told(0.951, 1.0, 0.951)) == "shown"
-    assert verdict(claim, told(1.0, 0.949, 1.0)) == "refuted"
+    assert verdict(claim, measured(0.951, 1.0, 0.951)) == "shown"
+    assert verdict(claim, measured(1.0, 0.949, 1.0)) == "refuted"
 
 
 def sizes(
     getd: float = 0.4, tucker: float = 0.38, cp: float = 0.3, missing: Sequence[float] = ()
 ) -> Results:
-    """The three models at all sizes, GETD ahead of the others by the same everywhere; some points missing."""
-    told = []
+    """The three models at all sizes, GETD ahead by the same everywhere; some points missing."""
+    measured = []
     for series, mrr in (("GETD", getd), ("n-TuckER", tucker), ("n-CP", cp)):
-        told += points(
+        measured += points(
             SIZES, series, {size: mrr for size in (10, 15, 20, 25, 30, 35) if size not in missing}
         )
-    return told
+    return measured
 
 
 def test_always_above_is_refuted_by_one_size_and_not_measured_where_one_is_missing() -> None:
@@ -417,12 +419,12 @@ def test_small_rings_are_compared_with_sizes_over_30_alone() -> None:
 def test_the_lead_at_35_counts_to_within_rounding(other: str, low: float, high: float) -> None:
     (claim,) = [
         claim.text
-        for claim in CLAIMS
+        for claim in all_claims()
         if claim.text.endswith(f"above {other}") and "at 35" in claim.text
     ]
     for ratio, expected in ((low, "shown"), (high, "refuted")):
-        told = points(SIZES, "GETD", {35: 0.2 * ratio}) + points(SIZES, other, {35: 0.2})
-        assert verdict(claim, told) == expected
+        measured = points(SIZES, "GETD", {35: 0.2 * ratio}) + points(SIZES, other, {35: 0.2})
+        assert verdict(claim, measured) == expected
     assert (
         verdict(claim, points(SIZES, "GETD", {35: 0.4}) + points(SIZES, other, {30: 0.2}))
         == "not measured"
@@ -430,7 +432,7 @@ def test_the_lead_at_35_counts_to_within_rounding(other: str, low: float, high: 
 
 
 def test_getd_has_the_fewest_parameters_at_every_size() -> None:
-    def told(tucker: int, cp: int) -> Results:
+    def measured(tucker: int, cp: int) -> Results:
         counted = {"GETD": 100, "n-TuckER": tucker, "n-CP": cp}
         series = product(counted, (10, 15))
         return [
@@ -439,33 +441,33 @@ def test_getd_has_the_fewest_parameters_at_every_size() -> None:
         ]
 
     claim = "WikiPeople-4 by embedding size: GETD has the fewest"
-    assert verdict(claim, told(101, 101)) == "shown"
-    assert verdict(claim, told(101, 100)) == "refuted"
-    assert verdict(claim, told(99, 101)) == "refuted"
+    assert verdict(claim, measured(101, 101)) == "shown"
+    assert verdict(claim, measured(101, 100)) == "refuted"
+    assert verdict(claim, measured(99, 101)) == "refuted"
 
 
 @pytest.mark.parametrize(
     ("data", "name"), [("wikipeople-4", "WikiPeople-4"), ("jf17k-3", "JF17K-3")]
 )
 def test_ranks_are_flat_where_they_differ_by_less_than_two_hundredths(data: str, name: str) -> None:
-    def told(mrrs: Mapping[float, float]) -> Results:
+    def measured(mrrs: Mapping[float, float]) -> Results:
         return points(f"figures/rank-{data}", "GETD", mrrs)
 
     claim = f"{name} is flat in the TR rank"
-    assert verdict(claim, told({1: 0.1, 10: 0.5, 20: 0.7, 40: 0.719})) == "shown"
-    assert verdict(claim, told({1: 0.1, 10: 0.7, 20: 0.7, 40: 0.721})) == "refuted"
-    assert verdict(claim, told({10: 0.7, 20: 0.7})) == "not measured"
+    assert verdict(claim, measured({1: 0.1, 10: 0.5, 20: 0.7, 40: 0.719})) == "shown"
+    assert verdict(claim, measured({1: 0.1, 10: 0.7, 20: 0.7, 40: 0.721})) == "refuted"
+    assert verdict(claim, measured({10: 0.7, 20: 0.7})) == "not measured"
     only = f"{name}: only TR ranks below 5"
-    assert verdict(only, told({2: 0.679, 5: 0.681, 10: 0.7})) == "shown"
-    assert verdict(only, told({2: 0.679, 5: 0.679, 10: 0.7})) == "refuted"
-    assert verdict(only, told({2: 0.681, 5: 0.69, 10: 0.7})) == "refuted"
+    assert verdict(only, measured({2: 0.679, 5: 0.681, 10: 0.7})) == "shown"
+    assert verdict(only, measured({2: 0.679, 5: 0.679, 10: 0.7})) == "refuted"
+    assert verdict(only, measured({2: 0.681, 5: 0.69, 10: 0.7})) == "refuted"
 
 
 def test_jf17k_3_is_asked_up_to_rank_60() -> None:
-    told = points("figures/rank-jf17k-3", "GETD", {20: 0.7, 60: 0.7, 80: 0.5})
-    assert verdict("JF17K-3 is flat", told) == "shown"
-    told = points("figures/rank-wikipeople-4", "GETD", {20: 0.7, 60: 0.7, 80: 0.5})
-    assert verdict("WikiPeople-4 is flat", told) == "refuted"
+    measured = points("figures/rank-jf17k-3", "GETD", {20: 0.7, 60: 0.7, 80: 0.5})
+    assert verdict("JF17K-3 is flat", measured) == "shown"
+    measured = points("figures/rank-wikipeople-4", "GETD", {20: 0.7, 60: 0.7, 80: 0.5})
+    assert verdict("WikiPeople-4 is flat", measured) == "refuted"
 
 
 def ring(
@@ -486,15 +488,15 @@ def wikipeople(five: float, six: float, tucker: float = 0.37) -> Results:
 
 
 def test_orders_at_other_shapes_than_the_papers_decide_nothing() -> None:
-    told = [result for result in wikipeople(0.393, 0.39) if "order-paper" not in result["row"]]
+    measured = [result for result in wikipeople(0.393, 0.39) if "order-paper" not in result["row"]]
     for claim in (
         "WikiPeople-4: every order",
         "WikiPeople-4: the best order",
         "WikiPeople-4: MRR is highest at the least order",
     ):
-        assert verdict(claim, told) == "not measured"
+        assert verdict(claim, measured) == "not measured"
         assert (
-            figures(claim, told)
+            figures(claim, measured)
             == "not at the paper's shapes: 5·25·25·25·25·5 not run; measured: k = 5: 0.393"
         )
 
@@ -512,7 +514,7 @@ def test_the_least_order_is_the_best_by_what_the_paper_says() -> None:
 
 
 def test_the_mrr_falls_with_the_order() -> None:
-    def told(*mrrs: float) -> Results:
+    def measured(*mrrs: float) -> Results:
         shapes = {4: [64] * 4, 6: [16] * 6, 8: [8] * 8, 12: [4] * 12}
         name = "figures/order-jf17k-3"
         return [
@@ -521,13 +523,15 @@ def test_the_mrr_falls_with_the_order() -> None:
         ]
 
     claim = "JF17K-3, d = 64: MRR"
-    assert verdict(claim, told(0.72, 0.71, 0.7149, 0.7149)) == "shown"
+    assert verdict(claim, measured(0.72, 0.71, 0.7149, 0.7149)) == "shown"
     assert (
-        verdict(claim, told(0.72, 0.71, 0.7, 0.7151)) == "refuted"
+        verdict(claim, measured(0.72, 0.71, 0.7, 0.7151)) == "refuted"
     )  # as high as at first, for all that a seed makes
-    assert verdict(claim, told(0.72, 0.70, 0.7051, 0.69)) == "refuted"  # rises on its way
-    assert verdict(claim, told(0.72, 0.7201, 0.71, 0.70)) == "refuted"  # highest at another order
-    four = told(0.72, 0.71, 0.70, 0.69)[:3]
+    assert verdict(claim, measured(0.72, 0.70, 0.7051, 0.69)) == "refuted"  # rises on its way
+    assert (
+        verdict(claim, measured(0.72, 0.7201, 0.71, 0.70)) == "refuted"
+    )  # highest at another order
+    four = measured(0.72, 0.71, 0.70, 0.69)[:3]
     assert verdict(claim, four) == "not measured"
     assert verdict("WikiPeople-4: MRR is highest", wikipeople(0.40, 0.394)) == "shown"
     assert verdict("WikiPeople-4: MRR is highest", wikipeople(0.40, 0.396)) == "refuted"
@@ -573,25 +577,25 @@ def test_getd_is_above_all_on_fb15k(claim: str, least: float) -> None:
 
 
 def test_binary_parameters_are_compared_at_the_papers_sizes_alone() -> None:
-    claim, told = "Binary data: 1.5 M", binary("wn18")
-    told[1]["parameters"] = 6_500_000
-    assert verdict(claim, told) == "shown"
-    told[0]["parameters"] = 1
-    assert verdict(claim, told) == "refuted"
-    told[0]["config"]["model"]["relation_dim"] = 30
-    assert verdict(claim, told) == "not measured"
+    claim, measured = "Binary data: 1.5 M", binary("wn18")
+    measured[1]["parameters"] = 6_500_000
+    assert verdict(claim, measured) == "shown"
+    measured[0]["parameters"] = 1
+    assert verdict(claim, measured) == "refuted"
+    measured[0]["config"]["model"]["relation_dim"] = 30
+    assert verdict(claim, measured) == "not measured"
 
 
 @pytest.mark.parametrize("key", ["epoch_seconds", "total_seconds", "inference_seconds"])
 def test_no_time_is_above_its_published_one(key: str) -> None:
     published = {"epoch_seconds": 28, "total_seconds": 3600, "inference_seconds": 5}
-    claim, told = (
+    claim, measured = (
         "WikiPeople-3: 28 s",
         {"row": "cost", "found": dict(published), "published": published},
     )
-    assert verdict(claim, [told]) == "shown"
-    told["found"][key] += 0.1
-    assert verdict(claim, [told]) == "refuted"
+    assert verdict(claim, [measured]) == "shown"
+    measured["found"][key] += 0.1
+    assert verdict(claim, [measured]) == "refuted"
 
 
 def test_expressiveness_is_as_published_or_not() -> None:

@@ -1,10 +1,9 @@
-"""What rows are trained on, fitted on and measured with: each compared with the same done by hand."""
+"""What rows are trained on, fitted on and measured with, compared with the same by hand."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import nullcontext
-from typing import Any
 
 import pytest
 
@@ -12,7 +11,8 @@ from getd.api import open_run
 from getd.datasets.load import load
 from getd.evaluation.evaluate import evaluate
 from getd.experiments import rows as rows_module
-from getd.experiments.measure import Place, measure, valid_in_train, with_test_as_valid
+from getd.experiments.measure import OutputFolders, measure, valid_in_train, with_test_as_valid
+from getd.experiments.result import Measurement
 from getd.experiments.rows import Point, all_rows, find_row
 from getd.facts.facts import join
 from getd.facts.knowledge_base import KnowledgeBase
@@ -46,7 +46,7 @@ SIZE = 20
 
 
 def world() -> dict[str, list[tuple[str, ...]]]:
-    """Facts that memory helps with; valid and test hold as many, and neither is to be taken for the other."""
+    """Facts that memory helps with; valid and test hold as many, but other facts."""
     train = [("r", f"a{i}", f"b{i % 3}", f"x{i % 7}") for i in range(SIZE)]
     train += [("s", f"a{i}", f"a{(i + 1) % SIZE}") for i in range(SIZE)]
     valid = [("r", f"a{i}", f"b{(i + 1) % 3}", f"x{i % 7}") for i in range(0, SIZE, 2)]
@@ -55,7 +55,7 @@ def world() -> dict[str, list[tuple[str, ...]]]:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OutputFolders]:
     """A row on data of its own, and where its runs are; they are trained once for all tests."""
     folder = tmp_path_factory.mktemp("measure")
     (folder / "data").mkdir()
@@ -67,24 +67,25 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rows_module, "ROWS", folder / "rows")
         all_rows.cache_clear()
-        yield Place(folder / "results", folder / "runs")
+        yield OutputFolders(folder / "results", folder / "runs")
     all_rows.cache_clear()
 
 
 @pytest.fixture(scope="module")
-def kb(place: Place) -> KnowledgeBase:
-    return load(find_row("best/getd-tiny").tables["data"])
+def kb(folders: OutputFolders) -> KnowledgeBase:
+    return load(find_row("best/getd-tiny").data)
 
 
-def measured(place: Place, name: str, seed: int = 0) -> dict[str, Any]:
+def measured(folders: OutputFolders, name: str, seed: int = 0) -> Measurement:
     row = find_row(name)
-    return measure(
-        row, Point(row.name, seed, row.tables), place, lambda point: nullcontext(Callbacks())
-    )
+    (point,) = row.with_seeds([seed])
+    result = measure(row, point, folders, lambda point: nullcontext(Callbacks()))
+    assert isinstance(result, Measurement)
+    return result
 
 
-def run_of(place: Place, name: str, seed: int = 0) -> Run:
-    return open_run(place.folder(Point(name, seed, {})).path)
+def run_of(folders: OutputFolders, name: str, seed: int = 0) -> Run:
+    return open_run(folders.run_folder(Point(name, seed)).path)
 
 
 def mrr(model: ScoringModel, kb: KnowledgeBase) -> float:
@@ -115,40 +116,38 @@ def test_curves_are_of_test_and_learnt_from_train_alone(kb: KnowledgeBase) -> No
     }
 
 
-def test_a_row_is_trained_with_the_seed_of_its_point(place: Place) -> None:
-    found = [measured(place, "best/getd-tiny", seed) for seed in (0, 1)]
-    assert [
-        run_of(place, "best/getd-tiny", seed).folder.read_config()["training"]["seed"]
-        for seed in (0, 1)
-    ] == [0, 1]
-    assert found[0]["metrics"] != found[1]["metrics"]
+def test_a_row_is_trained_with_the_seed_of_its_point(folders: OutputFolders) -> None:
+    results = [measured(folders, "best/getd-tiny", seed) for seed in (0, 1)]
+    runs = [run_of(folders, "best/getd-tiny", seed) for seed in (0, 1)]
+    assert [run.folder.read_config()["training"]["seed"] for run in runs] == [0, 1]
+    assert results[0].metrics != results[1].metrics
 
 
 def test_memory_counts_train_and_its_weights_are_fitted_with_what_it_counts(
-    place: Place, kb: KnowledgeBase
+    folders: OutputFolders, kb: KnowledgeBase
 ) -> None:
-    found = measured(place, "best/getd-tiny+memory")
-    model = run_of(place, "best/getd-tiny").model.bare
+    result = measured(folders, "best/getd-tiny+memory")
+    model = run_of(folders, "best/getd-tiny").model.bare
     memory = Memory.from_facts(kb.split("train"), kb.n_entities)
     weights = fit_weights(model, memory, kb)
-    assert found["memory"] == {name: values.model_dump() for name, values in weights.items()}
-    assert found["metrics"]["mrr"] == mrr(WithMemory(model, memory, weights), kb)
+    assert result.memory == {name: values.model_dump() for name, values in weights.items()}
+    assert result.mrr == mrr(WithMemory(model, memory, weights), kb)
     assert any(values.sources for values in weights.values())
 
 
-def test_an_ensemble_is_the_mean_of_three_seeds(place: Place, kb: KnowledgeBase) -> None:
-    found = measured(place, "best/getd-tiny+ensemble")
-    members = [run_of(place, "best/getd-tiny", seed).model.bare for seed in (0, 1, 2)]
-    assert found["metrics"]["mrr"] == mrr(Ensemble(members), kb)
-    assert found["metrics"]["mrr"] not in [mrr(member, kb) for member in members]
+def test_an_ensemble_is_the_mean_of_three_seeds(folders: OutputFolders, kb: KnowledgeBase) -> None:
+    result = measured(folders, "best/getd-tiny+ensemble")
+    members = [run_of(folders, "best/getd-tiny", seed).model.bare for seed in (0, 1, 2)]
+    assert result.mrr == mrr(Ensemble(members), kb)
+    assert result.mrr not in [mrr(member, kb) for member in members]
 
 
 def test_with_valid_it_is_trained_on_train_and_valid_for_as_many_epochs_as_were_best(
-    place: Place, kb: KnowledgeBase
+    folders: OutputFolders, kb: KnowledgeBase
 ) -> None:
-    found = measured(place, "best/getd-tiny+valid")
-    best = run_of(place, "best/getd-tiny").folder.read_json("report.json")["best_epoch"]
-    run = run_of(place, "best/getd-tiny+valid")
+    result = measured(folders, "best/getd-tiny+valid")
+    best = run_of(folders, "best/getd-tiny").folder.read_json("report.json")["best_epoch"]
+    run = run_of(folders, "best/getd-tiny+valid")
     training = run.folder.read_config()["training"]
     assert best < 60
     assert (training["epochs"], training["patience"], len(run.folder.read_history())) == (
@@ -158,20 +157,20 @@ def test_with_valid_it_is_trained_on_train_and_valid_for_as_many_epochs_as_were_
     )
     assert decoded(run.kb, "train") == facts_of("train", "valid")
     assert list(run.kb.splits) == ["train", "test"]
-    assert found["metrics"]["mrr"] == mrr(run.model.bare, valid_in_train(kb))
-    assert found["protocol"]["trained_on"] == ["train", "valid"]
+    assert result.mrr == mrr(run.model.bare, valid_in_train(kb))
+    assert result.protocol.trained_on == ("train", "valid")
 
 
 def test_all_together_the_weights_are_those_of_the_models_that_have_not_seen_valid(
-    place: Place, kb: KnowledgeBase
+    folders: OutputFolders, kb: KnowledgeBase
 ) -> None:
-    found = measured(place, "best/getd-tiny+memory+ensemble+valid")
+    result = measured(folders, "best/getd-tiny+memory+ensemble+valid")
     seeds = (0, 1, 2)
-    blind = Ensemble([run_of(place, "best/getd-tiny", seed).model.bare for seed in seeds])
+    blind = Ensemble([run_of(folders, "best/getd-tiny", seed).model.bare for seed in seeds])
     weights = fit_weights(blind, Memory.from_facts(kb.split("train"), kb.n_entities), kb)
-    assert found["memory"] == {name: values.model_dump() for name, values in weights.items()}
+    assert result.memory == {name: values.model_dump() for name, values in weights.items()}
 
     both = join(kb.split("train"), kb.split("valid"))
-    models = Ensemble([run_of(place, "best/getd-tiny+valid", seed).model.bare for seed in seeds])
+    models = Ensemble([run_of(folders, "best/getd-tiny+valid", seed).model.bare for seed in seeds])
     model = WithMemory(models, Memory.from_facts(both, kb.n_entities), weights)
-    assert found["metrics"]["mrr"] == mrr(model, valid_in_train(kb))
+    assert result.mrr == mrr(model, valid_in_train(kb))

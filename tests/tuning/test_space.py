@@ -9,8 +9,8 @@ import pytest
 from getd.errors import ConfigError
 from getd.models.registry import MODELS
 from getd.runs.config import Config
-from getd.tuning.space import SPACES, Choices, Range, read_space
-from getd.tuning.study import _distribution
+from getd.tuning.search import distribution
+from getd.tuning.space import SPACES, Choices, Range, Space, read_space
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -57,9 +57,9 @@ def test_the_papers_space_is_the_papers() -> None:
 def test_a_mistake_in_a_space_is_one_line(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "space.toml"
     path.write_text(text)
-    with pytest.raises(ConfigError) as found:
+    with pytest.raises(ConfigError) as error:
         read_space(str(path), Config.parse({}, "getd"))
-    assert str(found.value) == (
+    assert str(error.value) == (
         message.format(path=path) if "{path}" in message else f"{path}: {message}"
     )
 
@@ -86,10 +86,24 @@ def test_a_mistyped_space_gets_the_nearest() -> None:
 def test_a_range_is_searched_between_its_ends_on_its_scale(
     low: float, high: float, log: bool
 ) -> None:
-    found = _distribution(Range(low=low, high=high, log=log))
-    assert (found.low, found.high, found.log) == (low, high, log)
-    assert isinstance(found.low, type(low))
+    drawn = distribution(Range(low=low, high=high, log=log))
+    assert (drawn.low, drawn.high, drawn.log) == (low, high, log)
+    assert isinstance(drawn.low, type(low))
+
+
+def test_a_space_says_which_values_of_a_config_lie_in_it_and_what_is_logarithmic() -> None:
+    rate = Range(low=0.001, high=0.1, log=True)
+    dim = Range(low=4, high=8)
+    norm = Choices(choices=("batch", "none"))
+    dimensions = {"training.learning_rate": rate, "model.entity_dim": dim, "model.norm": norm}
+    space = Space(dimensions)
+    assert space.logarithmic == {"training.learning_rate"}
+    assert space.tables()["model.norm"] == {"choices": ("batch", "none")}
+
+    model = {"name": "n-cp", "entity_dim": 9, "norm": "none"}
+    config = Config.parse({"model": model, "training": {"learning_rate": 0.1}})
+    assert space.values_of(config) == {"training.learning_rate": 0.1, "model.norm": "none"}
 
 
 def test_choices_are_searched_as_they_are() -> None:
-    assert _distribution(Choices(choices=(0.9, "a", True))).choices == (0.9, "a", True)
+    assert distribution(Choices(choices=(0.9, "a", True))).choices == (0.9, "a", True)

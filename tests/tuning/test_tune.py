@@ -19,10 +19,11 @@ from getd.runs.config import Config
 from getd.runs.folder import RunFolder
 from getd.training.callbacks import Callbacks, Interrupted
 from getd.tuning.space import read_space
-from getd.tuning.study import Study, TuningCallbacks, is_gone, worker
+from getd.tuning.study import Study, TuningCallbacks
 from getd.tuning.study_page import write_page
 from getd.tuning.trial import Trial
 from getd.tuning.tune import StudyResult, tune
+from getd.tuning.worker import is_gone, worker
 
 LONG = 900  # seconds after which a process hangs, however much else the machine has to do
 SMALL = {
@@ -47,18 +48,18 @@ def search(kb: KnowledgeBase, tmp_path: Path) -> Callable[..., StudyResult]:
     return search
 
 
-def tried(found: StudyResult) -> list[tuple[dict[str, Any], float | None]]:
-    return [(dict(trial.values), trial.mrr) for trial in found.study.trials()]
+def tried(result: StudyResult) -> list[tuple[dict[str, Any], float | None]]:
+    return [(dict(trial.values), trial.mrr) for trial in result.study.trials()]
 
 
 @pytest.mark.parametrize("study", ["study.db", "study.journal"])
 def test_the_best_trial_is_trained_again_and_test_is_not_asked(
     search: Callable[..., StudyResult], study: str
 ) -> None:
-    found = search(4, study)
-    trials = found.study.trials()
+    result = search(4, study)
+    trials = result.study.trials()
     assert [trial.state for trial in trials] == ["complete"] * 4
-    assert found.best.mrr == max(trial.mrr for trial in trials)
+    assert result.best.mrr == max(trial.mrr for trial in trials)
     assert all(trial.mrr == max(trial.curve.values()) for trial in trials)
     assert (
         len(
@@ -74,13 +75,13 @@ def test_the_best_trial_is_trained_again_and_test_is_not_asked(
         name: defaults[name.split(".")[0]][name.split(".")[1]]
         for name in read_space("paper", Config.parse(SMALL))
     }
-    assert found.run is not None
-    config = found.run.folder.read_config()
+    assert result.run is not None
+    config = result.run.folder.read_config()
     assert {
-        name: config[name.split(".")[0]][name.split(".")[1]] for name in found.best.values
-    } == found.best.values
-    assert not (found.run.path / "report.json").exists()
-    assert found.run.evaluate("test").mrr > 0
+        name: config[name.split(".")[0]][name.split(".")[1]] for name in result.best.values
+    } == result.best.values
+    assert not (result.run.path / "report.json").exists()
+    assert result.run.evaluate("test").mrr > 0
 
 
 def test_a_study_that_goes_on_tries_what_it_would_have_tried(
@@ -106,10 +107,12 @@ def test_settings_that_lead_nowhere_are_pruned(
     search: Callable[..., StudyResult], tmp_path: Path
 ) -> None:
     (tmp_path / "space.toml").write_text("[training.learning_rate]\nchoices = [1e38, 0.01]")
-    found = search(5, space=str(tmp_path / "space.toml"))
-    states = {trial.values["training.learning_rate"]: trial.state for trial in found.study.trials()}
+    result = search(5, space=str(tmp_path / "space.toml"))
+    states = {
+        trial.values["training.learning_rate"]: trial.state for trial in result.study.trials()
+    }
     assert states == {1e38: "pruned", 0.01: "complete"}
-    reasons = {trial.about["reason"] for trial in found.study.trials() if trial.state == "pruned"}
+    reasons = {trial.about["reason"] for trial in result.study.trials() if trial.state == "pruned"}
     assert all("learning_rate" in reason for reason in reasons)
 
 
@@ -127,11 +130,11 @@ def test_poor_trials_end_early(
 ) -> None:
     (tmp_path / "space.toml").write_text("[training.learning_rate]\nchoices = [0.02, 1e-6]")
     config = SMALL | {"training": SMALL["training"] | {"epochs": 9}}
-    found = search(
+    result = search(
         12, "s.journal", space=str(tmp_path / "space.toml"), config=config, pruning=pruning
     )
-    trials = found.study.trials()
-    assert found.best.values["training.learning_rate"] == 0.02
+    trials = result.study.trials()
+    assert result.best.values["training.learning_rate"] == 0.02
     pruned = [trial for trial in trials if trial.state == "pruned"]
     assert pruned
     assert all(len(trial.curve) < 9 for trial in pruned)
@@ -143,12 +146,12 @@ def test_an_interrupted_trial_is_tried_again(
     stop = TuningCallbacks(
         training=lambda number, epochs: Callbacks(should_stop=lambda: number == 1)
     )
-    with pytest.raises(Interrupted, match="go on with the same command"):
+    with pytest.raises(Interrupted, match="resume with the same command"):
         search(3, callbacks=stop)
-    found = search(3)
-    states = [trial.state for trial in found.study.trials()]
+    result = search(3)
+    states = [trial.state for trial in result.study.trials()]
     assert states == ["complete", "lost", "complete", "complete"]
-    assert found.study.trials()[1].values == found.study.trials()[2].values
+    assert result.study.trials()[1].values == result.study.trials()[2].values
 
 
 def test_another_space_or_model_is_another_study(
@@ -191,7 +194,7 @@ def test_files_that_are_no_study(
 def test_a_trial_that_another_process_gave_up_is_tried_again(
     search: Callable[..., StudyResult], tmp_path: Path
 ) -> None:
-    """As after a long sleep of the machine: its worker goes on, and finds that it was thought dead."""
+    """As after a long sleep of the machine: its worker wakes up, and was taken for dead."""
     begun = search(1, pruning="none").study
 
     def callbacks(number: int, epochs: int) -> Callbacks:
@@ -234,12 +237,12 @@ def test_two_processes_share_a_study_and_a_kill_loses_one_trial(tmp_path: Path) 
         first, second = started
         study = wait_for_study(tmp_path / "s.db", first)
         first.kill()
-        told, _ = second.communicate(timeout=LONG)
+        output, _ = second.communicate(timeout=LONG)
     finally:
         end(started)
     assert second.returncode == 0
-    found = json.loads(told)
-    assert found["trials"] == {"complete": 5, "pruned": 0, "running": 0, "lost": 1}
+    result = json.loads(output)
+    assert result["trials"] == {"complete": 5, "pruned": 0, "running": 0, "lost": 1}
     trials = study.trials()
     lost = next(trial for trial in trials if trial.state == "lost")
     assert lost.values in [trial.values for trial in trials if trial.state == "complete"]
@@ -279,7 +282,8 @@ def end(processes: Sequence[subprocess.Popen[str]]) -> None:
 def test_many_may_begin_a_study_at_the_same_moment(tmp_path: Path) -> None:
     """Each says that it is ready, and waits for the word."""
     code = (
-        "import sys; from getd.tuning.study import Study; from getd.tuning.space import read_space\n"
+        "import sys; from getd.tuning.study import Study\n"
+        "from getd.tuning.space import read_space\n"
         "from getd.runs.config import Config\n"
         "config = Config.parse({}, 'n-cp'); space = read_space('paper', config)\n"
         "print('ready', flush=True); sys.stdin.readline()\n"
@@ -311,12 +315,12 @@ def test_a_worker_is_gone_when_its_process_is() -> None:
 
 
 def test_the_page_needs_nothing_else(search: Callable[..., StudyResult], tmp_path: Path) -> None:
-    found = search(6)
-    text = write_page(found.study, tmp_path / "study.html").read_text(encoding="utf-8")
+    result = search(6)
+    text = write_page(result.study, tmp_path / "study.html").read_text(encoding="utf-8")
     assert text.count("<svg") == 4
     assert "<script" not in text
     assert 'src="' not in text
-    assert f"Best: {found.best.mrr:.4f}" in text
+    assert f"Best: {result.best.mrr:.4f}" in text
     assert text.count("<tr class=") == 6
 
 
@@ -356,15 +360,15 @@ def test_a_page_of_nothing_but_a_lost_trial(
 
 
 def test_trials_are_told_of_as_they_end(search: Callable[..., StudyResult]) -> None:
-    told: list[tuple[int, int, int]] = []
+    calls: list[tuple[int, int, int]] = []
 
     def on_trial(trial: Trial, best: Trial | None, finished: int) -> None:
         assert best is not None
-        told.append((trial.number, best.number, finished))
+        calls.append((trial.number, best.number, finished))
 
-    found = search(3, callbacks=TuningCallbacks(on_trial))
-    assert [(number, finished) for number, _, finished in told] == [(0, 1), (1, 2), (2, 3)]
-    assert told[-1][1] == found.best.number
+    result = search(3, callbacks=TuningCallbacks(on_trial))
+    assert [(number, finished) for number, _, finished in calls] == [(0, 1), (1, 2), (2, 3)]
+    assert calls[-1][1] == result.best.number
 
 
 @pytest.mark.parametrize(
@@ -383,7 +387,7 @@ def test_trials_are_told_of_as_they_end(search: Callable[..., StudyResult]) -> N
 def test_a_storage_that_cannot_be_opened(
     search: Callable[..., StudyResult], storage: str, message: str
 ) -> None:
-    with pytest.raises(ConfigError) as found:
+    with pytest.raises(ConfigError) as error:
         search(1, storage=storage)
-    assert str(found.value).startswith(message)
-    assert "secret" not in str(found.value)
+    assert str(error.value).startswith(message)
+    assert "secret" not in str(error.value)

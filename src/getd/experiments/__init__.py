@@ -1,1 +1,1 @@
-"""The paper, row by row: ``rows/paper`` holds its settings and published values, ``rows/best`` ours."""
+"""The paper, row by row: ``rows/paper`` has its settings and figures, ``rows/best`` has ours."""

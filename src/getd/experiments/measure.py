@@ -1,33 +1,33 @@
-"""From a row to a result: train, or put together what was trained."""
+"""From a row to a result: train, or combine what was trained."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from getd.config import with_values
 from getd.datasets.load import load
 from getd.errors import ConfigError, RunError
 from getd.evaluation.evaluate import evaluate
 from getd.evaluation.protocol import Choice, Protocol, Provenance, filter_splits, left_out
 from getd.experiments.result import (
-    describe_evaluation,
+    Measurement,
+    Result,
+    StudyMeasurement,
     describe_training,
+    measurement,
     read_results,
-    result_path,
-    write_result,
 )
-from getd.experiments.rows import MEMBERS, Point, Row, find_row, points
+from getd.experiments.result_index import ResultIndex
+from getd.experiments.rows import MEMBERS, Point, Row, find_row
 from getd.experiments.tables import measure_table
 from getd.facts.facts import join
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.memory.fit import fit_weights
 from getd.memory.memory import Memory
-from getd.memory.weights import MemoryWeights
 from getd.memory.with_memory import WithMemory
 from getd.models.base import ScoringModel
 from getd.models.ensemble import Ensemble
@@ -37,182 +37,174 @@ from getd.runs.opened import OpenedRun, open_run
 from getd.training.callbacks import Callbacks
 from getd.training.start import train
 
-CURVES = {
+CURVES = {  # keys of a result by those of a history in which test stood in for validation
     "epoch": "epoch",
-    "train_loss": "loss",
-    "test_loss": "valid_loss",
-    "test_mrr": "valid_mrr",
+    "loss": "train_loss",
+    "valid_loss": "test_loss",
+    "valid_mrr": "test_mrr",
 }
-Watching = Callable[
-    [Point], AbstractContextManager[Callbacks]
-]  # how a training is shown, and stopped
+# Shows the training of a point, and may stop it.
+Watching = Callable[[Point], AbstractContextManager[Callbacks]]
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where results go, and where runs are kept."""
+class OutputFolders:
+    """Where results, pictures and their page go, and where runs are kept."""
 
-    into: Path
-    runs: Path
+    results: Path = Path("experiments")
+    runs: Path = Path("runs")
 
-    def folder(self, point: Point) -> RunFolder:
+    def run_folder(self, point: Point) -> RunFolder:
         return RunFolder(self.runs / point.name)
 
 
-def reproduce(
-    row: Row,
-    seeds: list[int],
-    place: Place,
-    watching: Watching = lambda point: nullcontext(Callbacks()),
-) -> list[Path]:
-    """Measure what is not measured yet; what was interrupted goes on."""
-    written = []
-    for point in points(row, seeds):
-        if row.name == "claims" or not result_path(place.into, point).exists():
-            found = measure(row, point, place, watching)
-            written.append(write_result(place.into, point, found))
-    return written
-
-
-def measure(row: Row, point: Point, place: Place, watching: Watching) -> dict[str, Any]:
-    """One measurement."""
+def measure(row: Row, point: Point, folders: OutputFolders, watching: Watching) -> Result:
+    """Make one measurement."""
     if row.kind == "table":
-        return measure_table(row.name, read_results(place.into))
+        return measure_table(row.name, ResultIndex(read_results(folders.results)))
     if row.kind == "derived":
-        return _derived(row, point, place, watching)
+        return _measure_derived(row, point, folders, watching)
     if row.kind == "study":
-        return _study(row, point, place, watching)
-    kb = load(point.config["data"])
-    if not row.told.curves:
-        return describe_training(_train(point, kb, place, watching)) | _published(row)
-    run = _train(point, with_test_as_valid(kb), place, watching)
-    lines = run.folder.read_history()
-    curves = {name: [getattr(line, key) for line in lines] for name, key in CURVES.items()}
-    found = describe_training(run)
-    # Test stood in the place of validation.
-    protocol = Protocol.model_validate(found["protocol"]).with_epoch_chosen_on("test")
-    return found | {"protocol": protocol.as_dict(), "curves": curves}
+        return _measure_study(row, point, folders, watching)
+
+    kb = load(row.data)
+    if not row.info.curves:
+        run = _train(point, kb, folders, watching)
+        extra = {"published": row.published} if row.published else {}
+        return describe_training(run, **extra)
+
+    # Test stands in for validation: it is measured after each epoch, and chooses the weights.
+    run = _train(point, with_test_as_valid(kb), folders, watching)
+    history = run.folder.read_history()
+    curves = {name: [getattr(line, key) for line in history] for key, name in CURVES.items()}
+    result = describe_training(run, curves=curves)
+    protocol = result.protocol.with_epoch_chosen_on("test")
+    return result.model_copy(update={"protocol": protocol})
 
 
-def _published(row: Row) -> dict[str, Any]:
-    return {"published": row.tables["published"]} if "published" in row.tables else {}
-
-
-def _config(point: Point, **training: Any) -> dict[str, Any]:
-    """The config of a point, its seed in it."""
-    told = {"seed": point.seed, **training}
-    return with_values(point.config, {f"training.{name}": value for name, value in told.items()})
+def _config(point: Point, **training: Any) -> Config:
+    """Return the config of a point with its seed, and other settings of ``[training]``."""
+    values = {"seed": point.seed, **training}
+    return point.config.with_values({f"training.{name}": each for name, each in values.items()})
 
 
 def _train(
-    point: Point, kb: KnowledgeBase, place: Place, watching: Watching, **training: Any
+    point: Point, kb: KnowledgeBase, folders: OutputFolders, watching: Watching, **training: Any
 ) -> OpenedRun:
-    """A finished run, trained where it is not there; test is asked by its report."""
-    folder = place.folder(point)
+    """Return the finished run of a point; train or resume it where it is not finished."""
+    folder = folders.run_folder(point)
     if folder.exists() and folder.is_finished() and (folder.path / "report.json").exists():
         return open_run(folder.path)
     with watching(point) as callbacks:
-        config = Config.parse(_config(point, **training))
+        config = _config(point, **training)
         return train(kb, config, folder.path, resume=folder.exists(), callbacks=callbacks)
 
 
-def _derived(row: Row, point: Point, place: Place, watching: Watching) -> dict[str, Any]:
-    """Runs of the base row, as one model or each alone, with or without memory, perhaps trained on validation too."""
-    base, start = find_row(row.base), time.perf_counter()
-    kb = whole = load(base.tables["data"])
+def _measure_derived(
+    row: Row, point: Point, folders: OutputFolders, watching: Watching
+) -> Measurement:
+    """Evaluate runs of the base row, alone or as one model, with what the row adds."""
+    start = time.perf_counter()
+    base = find_row(row.base)
+    whole = load(base.data)
     seeds = MEMBERS if "ensemble" in row.added else (point.seed,)
-    runs = [_train(Point(base.name, seed, base.tables), kb, place, watching) for seed in seeds]
-    models = [run.model.bare for run in runs]
-    weights = _memory_weights(models, kb) if "memory" in row.added else None
+    base_points = base.with_seeds(seeds)
+    runs = [_train(each, whole, folders, watching) for each in base_points]
+    model = _as_one([run.model.bare for run in runs])
+    extra: dict[str, Any] = {"members": seeds}
+
+    # The memory is fitted on validation with models that have not seen it.
+    weights = None
+    fitted_on = None
+    if "memory" in row.added:
+        memory = Memory.from_facts(whole.split("train"), whole.n_entities)
+        weights = fit_weights(model, memory, whole)
+        fitted_on = Choice("valid", filter_splits(whole, "valid"))
+        extra["memory"] = {name: values.model_dump() for name, values in weights.items()}
+
+    kb = whole
     trained_on: tuple[str, ...] = ("train",)
     if "valid" in row.added:
-        models, kb, trained_on = (
-            _train_on_valid(base, seeds, runs, kb, place, watching),
-            valid_in_train(kb),
-            ("train", "valid"),
-        )
-    model: ScoringModel = models[0] if len(models) == 1 else Ensemble(models)
+        kb = valid_in_train(whole)
+        trained_on = ("train", "valid")
+        again = [
+            _train_on_valid(each, run, kb, folders, watching)
+            for each, run in zip(base_points, runs, strict=True)
+        ]
+        model = _as_one([run.model.bare for run in again])
     if weights is not None:
-        model = WithMemory(model, Memory.from_facts(kb.split("train"), kb.n_entities), weights)
-    fitted = Choice("valid", filter_splits(whole, "valid")) if weights is not None else None
-    provenance = Provenance(trained_on, runs[0].epoch_choice(), fitted)
+        memory = Memory.from_facts(kb.split("train"), kb.n_entities)
+        model = WithMemory(model, memory, weights)
+
+    provenance = Provenance(trained_on, runs[0].epoch_choice(), fitted_on)
     evaluation = evaluate(model, whole, provenance=provenance)
-    found = describe_evaluation(
-        runs[0].folder.read_config(), evaluation, time.perf_counter() - start
-    )
-    extra: dict[str, Any] = {"members": list(seeds)}
-    if weights is not None:
-        extra["memory"] = {name: values.model_dump() for name, values in weights.items()}
-    return found | extra
+    extra["seconds"] = round(time.perf_counter() - start, 1)
+    return measurement(runs[0].folder.read_config(), evaluation, **extra)
 
 
-def _study(row: Row, point: Point, place: Place, watching: Watching) -> dict[str, Any]:
-    """The trials of a study, and what they say."""
+def _as_one(models: Sequence[ScoringModel]) -> ScoringModel:
+    return models[0] if len(models) == 1 else Ensemble(models)
+
+
+def _train_on_valid(
+    point: Point, run: OpenedRun, merged: KnowledgeBase, folders: OutputFolders, watching: Watching
+) -> OpenedRun:
+    """Train the settings of a run on train and valid, for as many epochs as were best on valid."""
+    epochs = run.folder.read_report().best_epoch
+    if epochs is None:
+        raise RunError(f"{run.path} was not validated: how long to train is not known")
+    again = Point(f"{point.row}+valid", point.seed, point.config)
+    return _train(again, merged, folders, watching, epochs=epochs, patience=0)
+
+
+def _measure_study(
+    row: Row, point: Point, folders: OutputFolders, watching: Watching
+) -> StudyMeasurement:
+    """Run the trials of a study."""
     try:
         from getd.tuning.study import TuningCallbacks
         from getd.tuning.tune import tune
     except ImportError:
         raise ConfigError("tuning needs Optuna: pip install 'getd[tune]'") from None
-    folder, told = place.folder(point), row.study
+
+    path = folders.run_folder(point).path
     with watching(point) as callbacks:
-        found = tune(
-            load(point.config["data"]),
-            study=folder.path.with_suffix(".db"),
-            trials=told.trials,
-            space=told.space,
+        tuned = tune(
+            load(row.data),
+            study=path.with_suffix(".db"),
+            trials=row.study.trials,
+            space=row.study.space,
             config=_config(point),
-            out=folder.path,
+            out=path,
             callbacks=TuningCallbacks(training=lambda number, epochs: callbacks),
             retraining=callbacks,
         )
-    trials = found.study.trials()
-    return {
-        "data": point.config["data"],
-        "model": point.config["model"]["name"],
-        "protocol": Protocol(
-            split="valid", trained_on=("train",), filter=left_out(["train", "valid"])
-        ).as_dict(),
-        "metrics": {"mrr": found.best.mrr},  # on validation
-        "interval": None,
-        "config": found.study.note("config"),
-        "space": found.study.note("space"),
-        "trials": [asdict(trial) for trial in trials],
-        "best": found.best.number,
-        "importances": found.study.importances(),
-        "seconds": round(sum(trial.about.get("seconds", 0.0) for trial in trials), 1),
-    }
 
-
-def _memory_weights(models: list[ScoringModel], kb: KnowledgeBase) -> dict[str, MemoryWeights]:
-    """Those that are best on validation, for the models that did not see it."""
-    memory = Memory.from_facts(kb.split("train"), kb.n_entities)
-    return fit_weights(models[0] if len(models) == 1 else Ensemble(models), memory, kb)
-
-
-def _train_on_valid(
-    base: Row,
-    seeds: tuple[int, ...],
-    runs: list[OpenedRun],
-    kb: KnowledgeBase,
-    place: Place,
-    watching: Watching,
-) -> list[ScoringModel]:
-    """The same settings on train and valid together, for as many epochs as were best on valid."""
-    merged, models = valid_in_train(kb), []
-    for seed, run in zip(seeds, runs, strict=True):
-        point = Point(f"{base.name}+valid", seed, base.tables)
-        epochs = run.folder.read_report().best_epoch
-        if epochs is None:
-            raise RunError(f"{run.path} was not validated: how long to train is not known")
-        models.append(_train(point, merged, place, watching, epochs=epochs, patience=0).model.bare)
-    return models
+    trials = tuned.study.trials()
+    filtered = left_out(["train", "valid"])
+    return StudyMeasurement.model_validate(
+        {
+            "data": row.data,
+            "model": point.config.model_name,
+            "metrics": {"mrr": tuned.best.mrr},  # on validation
+            "interval": None,
+            "protocol": Protocol(split="valid", trained_on=("train",), filter=filtered),
+            "config": tuned.study.get_note("config"),
+            "space": tuned.study.get_note("space"),
+            "trials": trials,
+            "best": tuned.best.number,
+            "importances": tuned.study.importances(),
+            "seconds": round(sum(trial.seconds or 0.0 for trial in trials), 1),
+        }
+    )
 
 
 def with_test_as_valid(kb: KnowledgeBase) -> KnowledgeBase:
-    """The knowledge base with test in the place of validation, for curves by which nothing is chosen."""
-    return kb.with_splits(train=kb.split("train"), valid=kb.split("test"), test=kb.split("test"))
+    """Return the knowledge base with test as validation, for curves by which nothing is chosen."""
+    test = kb.split("test")
+    return kb.with_splits(train=kb.split("train"), valid=test, test=test)
 
 
 def valid_in_train(kb: KnowledgeBase) -> KnowledgeBase:
-    """The knowledge base with its validation facts among those of training, and no validation any more."""
+    """Return the knowledge base with its validation facts among those of training."""
     return kb.with_splits(train=join(kb.split("train"), kb.split("valid")), test=kb.split("test"))

@@ -1,4 +1,4 @@
-"""Measure several rows within a budget of time, and write the page of results."""
+"""Measure rows within a budget of time, and write the page of results."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 
 from getd.errors import ConfigError
-from getd.experiments import measure
-from getd.experiments.result import read_results
+from getd.experiments.measure import OutputFolders, measure
+from getd.experiments.result import read_results, result_path, write_result
 from getd.experiments.rows import Point, all_rows, find_row
 from getd.training.callbacks import Callbacks, Interrupted
 
@@ -40,11 +41,9 @@ class RowStatus:
 
 def list_rows(into: Path) -> list[RowStatus]:
     """List every row with the number of its results in a folder."""
-    results = Counter(result["row"] for result in read_results(into))
-    return [
-        RowStatus(row.name, row.told.about, results[row.name], row.told.minutes)
-        for row in all_rows().values()
-    ]
+    results = Counter(result.row for result in read_results(into))
+    rows = all_rows().values()
+    return [RowStatus(r.name, r.info.about, results[r.name], r.info.minutes) for r in rows]
 
 
 def reproduce(
@@ -63,24 +62,31 @@ def reproduce(
         raise ConfigError(f"--seeds: expected at least 1, found {seeds}")
     rows = list(all_rows().values()) if every_row else [find_row(name) for name in names]
     rows.sort(key=lambda row: row.name in MADE_FROM_RESULTS)
-
-    end = None if budget is None else time.monotonic() + 60 * budget
+    folders = OutputFolders(into, runs)
+    end = time.monotonic() + 60 * (inf if budget is None else budget)
 
     def is_over() -> bool:
-        return end is not None and time.monotonic() > end
+        return time.monotonic() > end
 
     @contextmanager
     def watch(point: Point) -> Iterator[Callbacks]:
         with progress(point.name) if progress else nullcontext(Callbacks()) as callbacks:
             yield replace(callbacks, should_stop=is_over)
 
+    # Results that exist are kept, except the verdicts on claims, which follow from all others.
     written: list[Path] = []
-    place = measure.Place(into, runs)
+    is_finished = True
     try:
         for row in rows:
-            if not is_over():
-                written += measure.reproduce(row, list(range(seeds)), place, watch)
+            if is_over():
+                is_finished = False
+                break
+            for point in row.with_seeds(range(seeds)):
+                if row.name == "claims" or not result_path(into, point).exists():
+                    result = measure(row, point, folders, watch)
+                    written.append(write_result(into, point, result))
     except Interrupted:
         if not is_over():
             raise Interrupted("resume with the same command") from None
-    return Reproduction(written, write_page(into), not is_over())
+        is_finished = False
+    return Reproduction(written, write_page(into), is_finished)

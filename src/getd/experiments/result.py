@@ -1,4 +1,4 @@
-"""Results as files: one for each measurement, with all that is needed to trust it and to make it again."""
+"""Results as files: one JSON file per measurement, with what is needed to trust and repeat it."""
 
 from __future__ import annotations
 
@@ -7,111 +7,241 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from getd.config import override
-from getd.evaluation.report import Evaluation
+from pydantic import AliasChoices, Field
+
+from getd.evaluation.protocol import Protocol
+from getd.evaluation.record import Record
+from getd.evaluation.report import BASELINES, Evaluation
 from getd.experiments.rows import Point
 from getd.io.atomic import atomic_path
 from getd.io.environment import VERSIONS, commit_of, machine_facts
+from getd.runs.config import Config
 from getd.runs.opened import OpenedRun
+from getd.runs.records import StoredConfig
+from getd.tuning.trial import Trial
 
 GROUPS = ("arity", "position", "seen")
+Number = int | float  # whole numbers stay whole in a file
+FOUND = AliasChoices("counts", "measured", "found")  # files say "found"
 
 
-def result_path(into: Path, point: Point) -> Path:
-    """Where a measurement is kept."""
-    return into / "results" / f"{point.name}.json"
+class Result(Record):
+    """A measurement, and where, when and with what it was made."""
+
+    row: str = ""
+    seed: int = 0
+    versions: dict[str, str] = Field(default_factory=dict)
+    commit: str | None = None  # None: the package did not run from a checkout
+    machine: dict[str, str | Number | None] = Field(default_factory=dict)
 
 
-def write_result(into: Path, point: Point, found: Mapping[str, Any]) -> Path:
-    """Keep a measurement, with the machine, the versions, and the commit where the package runs from a checkout."""
-    machine, commit = machine_facts(*VERSIONS), commit_of()
+class Curves(Record):
+    """Losses and MRR of a training by epoch."""
+
+    epoch: tuple[int, ...] = ()
+    train_loss: tuple[float, ...] = ()
+    test_loss: tuple[float, ...] = ()
+    test_mrr: tuple[float, ...] = ()
+
+
+class Measurement(Result):
+    """The metrics of a trained model, or of several models as one."""
+
+    series: str = ""  # of a figure
+    x: Number | None = None  # of a figure
+    data: str = ""
+    model: str = ""
+    metrics: dict[str, Number]
+    interval: tuple[float, float] | None = None  # 95 %, of the MRR
+    protocol: Protocol = Protocol(split="test", trained_on=("train",))
+    baselines: dict[str, float] = Field({}, validation_alias=BASELINES)
+    by: dict[str, Any] = Field(default_factory=dict)  # metrics by group
+    config: dict[str, Any] = Field(default_factory=dict)  # as written; ``settings`` is parsed
+    epochs: int | None = None
+    best_epoch: int | None = None
+    valid_mrr: float | None = None
+    seconds: float = 0.0
+    parameters: int = 0  # 0: not counted
+    published: dict[str, float] = Field(default_factory=dict)
+    curves: Curves | None = None
+    members: tuple[int, ...] = ()  # the seeds of derived rows
+    memory: dict[str, Any] = Field(default_factory=dict)  # the weights of derived rows
+
+    @property
+    def mrr(self) -> float:
+        """The mean reciprocal rank on test; of a study, on validation."""
+        return self.metrics["mrr"]
+
+    @property
+    def settings(self) -> Config:
+        """The config, parsed: settings that came later have their default."""
+        return Config.parse(self.config)
+
+
+class StudyMeasurement(Measurement):
+    """The trials of a study; its metrics are those of validation."""
+
+    space: dict[str, Any]
+    trials: list[Trial]
+    best: int  # the number of the best trial
+    importances: dict[str, float]
+
+
+class DataStatistics(Record):
+    """The counts of a data set: entities, relations, and facts of train, valid and test."""
+
+    counts: tuple[int, ...] = Field((), validation_alias=FOUND, serialization_alias="found")
+    published: tuple[int, ...] = ()
+    baselines: dict[str, float] = Field({}, validation_alias=BASELINES)  # their MRR on test
+    chance: float | None = None  # the MRR of candidates in random order
+
+
+class Statistics(Result):
+    """The table of data sets."""
+
+    rows: dict[str, DataStatistics]
+
+
+class ModelComplexity(Record):
+    """The parameters of a model, by formula and counted."""
+
+    formula: str = ""
+    counted: int | None = None
+    fully_expressive: bool | None = None  # None: neither shown nor refuted
+    published: bool | None = None  # None: the paper does not say
+
+
+class Complexity(Result):
+    """The table of models."""
+
+    rows: dict[str, ModelComplexity]
+
+
+class Seconds(Record):
+    """How long a training and its parts take."""
+
+    epoch_seconds: Number
+    total_seconds: Number
+    inference_seconds: Number
+
+
+class Cost(Result):
+    """The time of GETD on WikiPeople-3."""
+
+    measured: Seconds = Field(validation_alias=FOUND, serialization_alias="found")
+    config: dict[str, Any] = Field(default_factory=dict)
+    epochs: int = 0
+    published: Seconds
+
+
+class CheckedClaim(Record):
+    """A claim of the paper with its verdict: shown, refuted or not measured."""
+
+    claim: str
+    rule: str = ""
+    verdict: str
+    figures: str
+
+
+class Claims(Result):
+    """The table of claims."""
+
+    claims: list[CheckedClaim]
+
+
+TABLE_RESULTS: Mapping[str, type[Result]] = {
+    "statistics": Statistics,
+    "complexity": Complexity,
+    "cost": Cost,
+    "claims": Claims,
+}
+
+
+def result_path(folder: Path, point: Point) -> Path:
+    """Return where a measurement is kept."""
+    return folder / "results" / f"{point.name}.json"
+
+
+def write_result(folder: Path, point: Point, result: Result) -> Path:
+    """Write a measurement with the machine, the versions and the commit."""
+    content = {"row": point.row, "seed": point.seed}
+    if point.series:
+        content |= {"series": point.series, "x": point.x}
+    content |= result.model_dump(mode="json", exclude_unset=True, by_alias=True)
+
+    machine = machine_facts(*VERSIONS)
     versions = machine.pop("versions")
+    commit = commit_of()
     if commit is not None:
         versions["getd"] += f"+{commit}"
-    about = {"versions": versions, "commit": commit, "machine": machine}
-    result = {"row": point.row, "seed": point.seed, **_place(point), **found, **about}
-    path = result_path(into, point)
+    content |= {"versions": versions, "commit": commit, "machine": machine}
+
+    path = result_path(folder, point)
     path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(content, indent=1, ensure_ascii=False)
     with atomic_path(path) as temporary:
-        temporary.write_text(
-            json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
-        )
+        temporary.write_text(text + "\n", encoding="utf-8")
     return path
 
 
-def read_results(into: Path) -> list[dict[str, Any]]:
-    """All measurements that are kept, by name."""
-    paths = sorted((into / "results").glob("*.json"))
-    return [_read(path) for path in paths]
+def read_results(folder: Path) -> list[Result]:
+    """Read all measurements of a folder, sorted by file name."""
+    paths = sorted((folder / "results").glob("*.json"))
+    return [parse_result(json.loads(path.read_text(encoding="utf-8"))) for path in paths]
 
 
-def _read(path: Path) -> dict[str, Any]:
-    """Read a result; older ones say floors in place of baselines."""
-    text = path.read_text(encoding="utf-8")
-    result: dict[str, Any] = json.loads(text.replace('"floors":', '"baselines":'))
-    return result
+def parse_result(content: Mapping[str, Any]) -> Result:
+    """Make a typed result of the content of a file."""
+    row = content["row"]
+    kind = StudyMeasurement if row.startswith("tuning/") else Measurement
+    return TABLE_RESULTS.get(row, kind).model_validate(content)
 
 
-def chosen_by(result: Mapping[str, Any]) -> str:
-    """Which facts chose the epoch of a result, in words.
-
-    Results that were measured before their protocol said so were chosen with the filter of all splits; and in figures
-    of curves test stood in the place of validation.
-    """
-    split, filtered = _chosen_on(result), "all splits"
-    epoch = result["protocol"].get("epoch")
-    if epoch is not None:
-        split, filtered = epoch["chosen_on"], epoch["filter"]
-    if split is None:
-        return "the last epoch"
-    return f"{split}, {filtered.removeprefix('known answers of ').removesuffix(' left out')} in the filter"
-
-
-def _chosen_on(result: Mapping[str, Any]) -> str:
-    return "test" if "curves" in result else "valid"
-
-
-def describe_training(run: OpenedRun) -> dict[str, Any]:
-    """What a training did, and what its report on test says."""
-    history, config, report = (
-        run.folder.read_history(),
+def describe_training(run: OpenedRun, **more: Any) -> Measurement:
+    """Return what a training did, and what its report says about test."""
+    history = run.folder.read_history()
+    report = run.folder.read_report()
+    return measurement(
         run.folder.read_config(),
-        run.folder.read_report(),
+        report,
+        epochs=len(history),
+        best_epoch=report.best_epoch,
+        valid_mrr=report.valid_mrr,
+        seconds=round(sum(line.seconds for line in history), 1),
+        parameters=sum(parameter.numel() for parameter in run.model.bare.parameters()),
+        **more,
     )
-    return {
-        **describe(config, report),
-        "epochs": len(history),
-        "best_epoch": report.best_epoch,
-        "valid_mrr": report.valid_mrr,
-        "seconds": round(sum(line.seconds for line in history), 1),
-        "parameters": sum(parameter.numel() for parameter in run.model.bare.parameters()),
-    }
 
 
-def describe_evaluation(
-    config: Mapping[str, Any], evaluation: Evaluation, seconds: float
-) -> dict[str, Any]:
-    """What an evaluation says that belongs to no training of its own."""
-    return describe(config, evaluation) | {"seconds": round(seconds, 1)}
-
-
-def describe(config: Mapping[str, Any], report: Evaluation) -> dict[str, Any]:
-    """Metrics, protocol and settings."""
-    metrics = report.metrics.as_dict()
-    return {
+def measurement(config: StoredConfig, evaluation: Evaluation, **more: Any) -> Measurement:
+    """Make a result of an evaluation and the config of its run; ``more`` are other fields."""
+    metrics = evaluation.metrics.as_dict()
+    interval = metrics.pop("mrr_interval")
+    groups = evaluation.as_dict()["by"]
+    content = {
         "data": config["data"],
-        "model": config["model"]["name"],
+        "model": config.model_name,
         "metrics": metrics,
-        "interval": metrics.pop("mrr_interval"),
-        "protocol": report.protocol.as_dict(),
-        "baselines": {name: baseline.mrr for name, baseline in report.baselines.items()},
-        "by": {
-            group: groups for group, groups in report.as_dict()["by"].items() if group in GROUPS
-        },
-        "config": override(config, []),
+        "interval": interval,
+        "protocol": evaluation.protocol,
+        "baselines": {name: baseline.mrr for name, baseline in evaluation.baselines.items()},
+        "by": {group: groups[group] for group in GROUPS if group in groups},
+        "config": dict(config),
     }
+    return Measurement.model_validate(content | more)
 
 
-def _place(point: Point) -> dict[str, Any]:
-    """Where a point of a figure stands."""
-    return {"series": point.series, "x": point.x} if point.series else {}
+def chosen_by(result: Measurement) -> str:
+    """Say in words which facts chose the epoch of a result.
+
+    Older results do not say it: the filter was that of all splits, and in figures of curves test
+    stood in for validation.
+    """
+    epoch = result.protocol.epoch
+    if epoch is None:
+        split = "valid" if result.curves is None else "test"
+        return f"{split}, all splits in the filter"
+    if epoch.chosen_on is None:
+        return "the last epoch"
+    splits = (epoch.filter or "").removeprefix("known answers of ").removesuffix(" left out")
+    return f"{epoch.chosen_on}, {splits} in the filter"

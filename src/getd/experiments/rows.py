@@ -1,47 +1,63 @@
 """Rows: everything that can be measured again, by name.
 
-``paper/…`` and ``best/…`` are configs that ``getd train --config`` reads too; ``best/ROW+memory``, ``+ensemble`` and
-``+valid`` are made from the runs of ``best/ROW``; ``figures/…`` are many trainings, ``tuning/…`` studies; the rest are
-tables.
+``paper/…`` and ``best/…`` are configs that ``getd train --config`` reads too. ``best/ROW+memory``,
+``+ensemble`` and ``+valid`` are made from the runs of ``best/ROW``. ``figures/…`` are many
+trainings, ``tuning/…`` are studies, and the others are tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import PositiveInt
+from pydantic import Field, PositiveInt
 
 from getd.config import Settings, build, read_toml, with_values
 from getd.errors import ConfigError, nearest
 from getd.runs.config import Config
 from getd.tuning.space import read_space
 
+RowKind = Literal["training", "derived", "figure", "study", "table"]
 ROWS = Path(str(files("getd.experiments") / "rows"))
-ADDED = ("memory", "ensemble", "valid")  # what a name may carry, in this order
 MEMBERS = (0, 1, 2)  # the seeds of an ensemble
-KINDS: Mapping[str, Literal["figure", "study"]] = {"figures": "figure", "tuning": "study"}
+KINDS: Mapping[str, RowKind] = {"figures": "figure", "tuning": "study"}  # by folder
 TABLES = {
     "statistics": "Table 3: entities, relations and facts of each data set, and our baselines",
-    "complexity": "Table 2: parameters by formula and counted, and which models are fully expressive",
+    "complexity": (
+        "Table 2: parameters by formula and counted, and which models are fully expressive"
+    ),
     "cost": "Seconds of an epoch, of a whole training and of inference on WikiPeople-3",
     "claims": "Each claim of the paper's prose: shown, refuted or not measured",
 }
+ADDITIONS = {  # what a derived row may add, in the order of its name
+    "memory": "with a memory",
+    "ensemble": f"{len(MEMBERS)} seeds as one",
+    "valid": "trained again on train and valid",
+}
 
 
-class RowTable(Settings):
+class RowInfo(Settings):
     """Settings of ``[row]``."""
 
     about: str = ""  # one line
-    minutes: PositiveInt | None = None  # what one training takes on one core
-    x: str = ""  # figures: what the axis shows
-    parameters: bool = False  # figures: the number of parameters beside the MRR
+    minutes: PositiveInt | None = None  # of one training on one core
+    x: str = ""  # figures: the label of the x-axis
+    parameters: bool = False  # figures: draw the number of parameters next to the MRR
     reference: str = ""  # figures: a row whose MRR is drawn as a line
-    curves: bool = False  # figures: loss and MRR of train and test by epoch, in place of one number
+    curves: bool = False  # figures: draw losses and MRR by epoch
+
+
+class SeriesTable(Settings):
+    """A table of ``[[series]]``: values by ``section.key``; each point has an ``x`` as well."""
+
+    label: str
+    base: dict[str, Any] = Field(default_factory=dict)
+    points: tuple[dict[str, Any], ...] = ({},)
 
 
 class StudyTable(Settings):
@@ -52,18 +68,46 @@ class StudyTable(Settings):
 
 
 @dataclass(frozen=True)
-class Row:
-    """A row of a table, or a figure."""
+class Point:
+    """One measurement: a row with a seed; of a figure, one of its points."""
 
-    name: str
-    kind: Literal["training", "derived", "figure", "study", "table"]
-    told: RowTable
-    tables: Mapping[str, Any] = field(default_factory=dict)  # what its file holds
+    row: str
+    seed: int = 0
+    config: Config = field(default_factory=lambda: Config.parse({}))  # a table needs none
+    series: str = ""
+    x: float | None = None
 
     @property
-    def study(self) -> StudyTable:
-        """What a study does."""
-        return build(StudyTable, self.tables["study"], f"{self.name}: study")
+    def name(self) -> str:
+        """The name of its files."""
+        parts = [self.row.replace("/", "-")]
+        if self.series:
+            parts.append(self.series)
+        if self.x is not None:
+            parts.append(f"{self.x:g}")
+        name = "-".join([*parts, f"seed-{self.seed}"])
+        return name.lower().replace(", ", "-").replace(" ", "-")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table, a figure, a study or a whole table."""
+
+    name: str
+    kind: RowKind
+    info: RowInfo
+    points: tuple[Point, ...]  # with seed 0
+    study: StudyTable = field(default_factory=StudyTable)
+
+    @property
+    def data(self) -> str:
+        """The name of the data set."""
+        return str(self.points[0].config.data)
+
+    @property
+    def published(self) -> Mapping[str, float]:
+        """The metrics of the paper; empty: it has none."""
+        return self.points[0].config.published or {}
 
     @property
     def base(self) -> str:
@@ -72,116 +116,84 @@ class Row:
 
     @property
     def added(self) -> tuple[str, ...]:
-        """What a derived row has on top."""
+        """What a derived row adds to its base."""
         return tuple(self.name.split("+")[1:])
 
-
-@dataclass(frozen=True)
-class Point:
-    """One measurement: a row with a seed, of a figure one of its points."""
-
-    row: str
-    seed: int
-    config: Mapping[str, Any] = field(default_factory=dict)
-    series: str = ""
-    x: float | None = None
-
-    @property
-    def name(self) -> str:
-        """The name of its files."""
-        place = (
-            f"-{self.series}-{self.x:g}"
-            if self.x is not None
-            else f"-{self.series}"
-            if self.series
-            else ""
-        )
-        return (
-            f"{self.row.replace('/', '-')}{place}-seed-{self.seed}".lower()
-            .replace(", ", "-")
-            .replace(" ", "-")
-        )
+    def with_seeds(self, seeds: Iterable[int]) -> list[Point]:
+        """Return what is measured; tables and studies have one seed, an ensemble the first."""
+        chosen = list(seeds)
+        if self.kind in ("table", "study"):
+            chosen = [0]
+        elif "ensemble" in self.added:
+            chosen = chosen[:1]
+        return [replace(point, seed=seed) for point in self.points for seed in chosen]
 
 
 @cache
 def all_rows() -> dict[str, Row]:
-    """Every row, by name."""
+    """Return every row by name."""
     rows = {}
     for path in sorted(ROWS.rglob("*.toml")):
         row = read_row(path)
         rows[row.name] = row
         if row.name.startswith("best/getd-"):
-            for added in _combinations():
-                name = "+".join([row.name, *added])
-                rows[name] = Row(name, "derived", _derived(row.told, added))
-    return rows | {
-        name: Row(name, "table", RowTable(about=about)) for name, about in TABLES.items()
-    }
+            rows.update({derived.name: derived for derived in _derived_rows(row)})
+
+    for name, about in TABLES.items():
+        rows[name] = Row(name, "table", RowInfo(about=about), (Point(name),))
+    return rows
 
 
 def read_row(path: Path) -> Row:
-    """The row of a file, every setting of it checked."""
-    tables, name = read_toml(path), str(path.relative_to(ROWS).with_suffix(""))
+    """Read the row of a file and check all its settings."""
+    name = str(path.relative_to(ROWS).with_suffix(""))
+    kind = KINDS.get(name.split("/")[0], "training")
+    tables = read_toml(path)
     about = f"{tables['model']['name']} on {tables['data']}" if "model" in tables else name
-    told = build(RowTable, {"about": about} | tables.get("row", {}), f"{name}: row")
-    row = Row(name, KINDS.get(name.split("/")[0], "training"), told, tables)
-    for point in points(row, [0]):
-        config = Config.parse(point.config)
-        if row.kind == "study":
-            read_space(row.study.space, config)
-    return row
+    info = build(RowInfo, {"about": about} | tables.get("row", {}), f"{name}: row")
+    if kind == "training":
+        return Row(name, kind, info, (Point(name, config=Config.parse(tables)),))
+
+    base = {key: value for key, value in tables.items() if key in ("data", "model", "training")}
+    if kind == "study":
+        point = Point(name, config=Config.parse(base))
+        study = build(StudyTable, tables["study"], f"{name}: study")
+        read_space(study.space, point.config)
+        return Row(name, kind, info, (point,), study)
+
+    points = []
+    for table in tables["series"]:
+        series = build(SeriesTable, table, f"{name}: series")
+        for values in series.points:
+            x = values.pop("x", None)
+            config = Config.parse(with_values(base, {**series.base, **values}))
+            points.append(Point(name, 0, config, series.label, x))
+    return Row(name, kind, info, tuple(points))
 
 
 def find_row(name: str) -> Row:
-    """A row by its name, or the nearest name."""
+    """Return a row by its name; a mistyped name gets the nearest one."""
     rows = all_rows()
     if name not in rows:
         raise ConfigError(f"no row {name!r}{nearest(name, list(rows))} (see: getd reproduce list)")
     return rows[name]
 
 
-def points(row: Row, seeds: list[int]) -> list[Point]:
-    """What has to be measured for a row; an ensemble is one measurement, whatever the seeds."""
-    if row.kind == "table":
-        return [Point(row.name, 0)]
-    if row.kind == "derived":
-        chosen = seeds[:1] if "ensemble" in row.added else seeds
-        return [Point(row.name, seed, all_rows()[row.base].tables) for seed in chosen]
-    if row.kind == "training":
-        return [Point(row.name, seed, row.tables) for seed in seeds]
-    base = {key: row.tables[key] for key in ("data", "model", "training") if key in row.tables}
-    if row.kind == "study":
-        return [Point(row.name, 0, base)]
-    found = []
-    for series in row.tables["series"]:
-        for place in series.get("points", [{}]):
-            values = {
-                **series.get("base", {}),
-                **{key: value for key, value in place.items() if key != "x"},
-            }
-            config = with_values(base, values)
-            found += [
-                Point(row.name, seed, config, series["label"], place.get("x")) for seed in seeds
-            ]
-    return found
-
-
-def _combinations() -> list[tuple[str, ...]]:
-    return [
-        tuple(name for name, on in zip(ADDED, (memory, ensemble, valid), strict=True) if on)
-        for valid in (False, True)
-        for ensemble in (False, True)
-        for memory in (False, True)
-        if memory or ensemble or valid
-    ]
-
-
-def _derived(base: RowTable, added: tuple[str, ...]) -> RowTable:
-    words = {
-        "memory": "with a memory",
-        "ensemble": f"{len(MEMBERS)} seeds as one",
-        "valid": "trained again on train and valid",
-    }
-    about = ", ".join([base.about, *(words[name] for name in added)])
-    trainings = (len(MEMBERS) if "ensemble" in added else 1) * (2 if "valid" in added else 1)
-    return RowTable(about=about, minutes=base.minutes and base.minutes * trainings)
+def _derived_rows(base: Row) -> list[Row]:
+    """Return a row for every choice of additions, the first of them changing fastest."""
+    rows = []
+    for reverse in product((False, True), repeat=len(ADDITIONS)):
+        choice = zip(ADDITIONS, reversed(reverse), strict=True)
+        added = [name for name, is_added in choice if is_added]
+        if not added:
+            continue
+        name = "+".join([base.name, *added])
+        about = ", ".join([base.info.about, *(ADDITIONS[each] for each in added)])
+        n_trainings = len(MEMBERS) if "ensemble" in added else 1
+        if "valid" in added:
+            n_trainings *= 2
+        minutes = base.info.minutes and base.info.minutes * n_trainings
+        info = RowInfo(about=about, minutes=minutes)
+        points = tuple(replace(point, row=name) for point in base.points)
+        rows.append(Row(name, "derived", info, points))
+    return rows

@@ -3,97 +3,126 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
-from getd.config import read_toml
+from getd.config import Settings, build, read_toml
 from getd.datasets.load import load
 from getd.errors import RunError
 from getd.evaluation.evaluate import evaluate_baselines, validation_mrr
 from getd.experiments.claims import check_claims
+from getd.experiments.result import (
+    Claims,
+    Complexity,
+    Cost,
+    DataStatistics,
+    ModelComplexity,
+    Result,
+    Seconds,
+    Statistics,
+)
+from getd.experiments.result_index import ResultIndex
 from getd.facts.facts import count
 from getd.models.registry import MODELS, count_parameters
 from getd.runs.config import Config
 from getd.training.start import train
 
-Results = Sequence[Mapping[str, Any]]
+REPEATS = 3  # of what is timed; the best counts
+
+
+class BestPublished(Settings):
+    """The best MRR on a data set, and who published it."""
+
+    mrr: float
+    source: str
+
+
+class Published(Settings):
+    """``published.toml``: figures that belong to no row."""
+
+    statistics: dict[str, tuple[int, ...]]
+    fully_expressive: dict[str, bool]
+    cost: Seconds
+    best_train_only: dict[str, BestPublished]
+    best_train_and_valid: dict[str, BestPublished]
 
 
 @cache
-def published() -> dict[str, Any]:
-    """What the paper says beside its rows."""
-    return read_toml(Path(str(files("getd.experiments") / "published.toml")))
+def published() -> Published:
+    """Read what the paper, and others since, published next to the rows."""
+    path = Path(str(files("getd.experiments") / "published.toml"))
+    return build(Published, read_toml(path), "published")
 
 
-def measure_table(name: str, results: Results) -> dict[str, Any]:
-    """The table of that name."""
+def measure_table(name: str, results: ResultIndex) -> Result:
+    """Make the table of that name."""
     if name == "statistics":
-        return {"rows": {data: _statistics(data) for data in published()["statistics"]}}
+        return Statistics(rows={data: _statistics(data) for data in published().statistics})
     if name == "complexity":
-        return {"rows": _complexity("WikiPeople-4")}
+        return Complexity(rows=_complexity("WikiPeople-4"))
     if name == "cost":
         return _cost(results)
-    return {"claims": check_claims(results)}
+    return Claims(claims=check_claims(results))
 
 
-def _statistics(data: str) -> dict[str, Any]:
+def _statistics(data: str) -> DataStatistics:
     kb = load(data)
-    found = [
-        kb.n_entities,
-        kb.n_relations,
-        *(count(kb.split(split)) for split in ("train", "valid", "test")),
-    ]
+    n_facts = [count(kb.split(split)) for split in ("train", "valid", "test")]
     measured = evaluate_baselines(kb)
-    return {
-        "found": found,
-        "published": published()["statistics"][data],
-        "baselines": {baseline: metrics.mrr for baseline, metrics in measured.items()},
-        "chance": measured["lookup"].mrr_at_chance,
-    }
+    return DataStatistics(
+        counts=(kb.n_entities, kb.n_relations, *n_facts),
+        published=published().statistics[data],
+        baselines={name: metrics.mrr for name, metrics in measured.items()},
+        chance=measured["lookup"].mrr_at_chance,
+    )
 
 
-def _complexity(data: str) -> dict[str, Any]:
-    """Parameters at the paper's sizes of a 4-ary data set, by formula and counted."""
-    kb, claimed = load(data), published()["fully_expressive"]
+def _complexity(data: str) -> dict[str, ModelComplexity]:
+    """Return the parameters at the paper's sizes of a 4-ary data set, by formula and counted."""
+    kb = load(data)
     counted = count_parameters(kb.n_entities, kb.n_relations, kb.arities)
-    return {
-        name: {
-            "formula": entry.model.parameters_formula,
-            "counted": counted[name],
-            "fully_expressive": entry.fully_expressive,
-            "published": claimed.get(name),
-        }
-        for name, entry in MODELS.items()
-        if not entry.model.binary_only
-    }
+    rows = {}
+    for name, entry in MODELS.items():
+        if not entry.model.binary_only:
+            rows[name] = ModelComplexity(
+                formula=entry.model.parameters_formula,
+                counted=counted[name],
+                fully_expressive=entry.fully_expressive,
+                published=published().fully_expressive.get(name),
+            )
+    return rows
 
 
-def _cost(results: Results) -> dict[str, Any]:
-    """GETD on WikiPeople-3: an epoch and a ranking of test, each the best of three here and now; a whole training."""
-    row = next((found for found in results if found["row"] == "paper/getd-wikipeople-3"), None)
-    if row is None:
+def _cost(results: ResultIndex) -> Cost:
+    """Time GETD on WikiPeople-3: an epoch and a ranking now, a training as measured before."""
+    trained = results.find("paper/getd-wikipeople-3")
+    if not trained:
         raise RunError("cost needs the row paper/getd-wikipeople-3; reproduce that first")
-    kb, ranked = load("WikiPeople-3"), []
+    training = trained[0]
+    kb = load("WikiPeople-3")
     known = kb.known()
+
     with TemporaryDirectory() as folder:
-        config = Config.parse(row["config"], epochs=3)
+        config = Config.parse(training.config, epochs=REPEATS)
         run = train(kb, config, Path(folder) / "run", ask_test=False)
         epochs = [line.seconds for line in run.folder.read_history()]
-        for _ in range(3):
+
+        rankings = []
+        for _ in range(REPEATS):
             start = time.perf_counter()
             validation_mrr(run.model.bare, kb.split("test"), known)
-            ranked.append(time.perf_counter() - start)
-    return {
-        "found": {
-            "epoch_seconds": round(min(epochs), 2),
-            "total_seconds": row["seconds"],
-            "inference_seconds": round(min(ranked), 2),
-        },
-        "config": row["config"],
-        "epochs": row["epochs"],
-        "published": published()["cost"],
-    }
+            rankings.append(time.perf_counter() - start)
+
+    measured = Seconds(
+        epoch_seconds=round(min(epochs), 2),
+        total_seconds=training.seconds,
+        inference_seconds=round(min(rankings), 2),
+    )
+    return Cost(
+        measured=measured,
+        config=training.config,
+        epochs=training.epochs or 0,
+        published=published().cost,
+    )

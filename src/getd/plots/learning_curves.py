@@ -4,48 +4,42 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-from matplotlib.figure import Figure
-
 from getd.io.atomic import atomic_path
+from getd.plots.style import new_figure
 from getd.runs.folder import RunFolder
 from getd.runs.lock import owned
 
 
 def draw(folder: RunFolder) -> Path | None:
-    """Loss and validation MRR by epoch, ``curves.svg`` in the run folder; ``None`` where there is no epoch yet."""
+    """Draw loss and validation MRR by epoch, ``curves.svg``; None before the first epoch."""
     history = folder.read_history()
     if not history:
         return None
-    figure = Figure(figsize=(7, 3.5), layout="constrained")
+    figure = new_figure(7, 3.5)
     axis = figure.subplots()
-    axis.plot(
-        [line.epoch for line in history],
-        [line.loss for line in history],
-        color="tab:blue",
-        label="loss",
-    )
-    held_out = [(line.epoch, line.valid_loss) for line in history if line.valid_loss is not None]
-    if held_out:
-        axis.plot(
-            *zip(*held_out, strict=True),
-            color="tab:blue",
-            linestyle="--",
-            label="loss on validation",
-        )
-        axis.legend()
+    axis.set_title(folder.path.name)
     axis.set_xlabel("epoch")
     axis.set_ylabel("training loss", color="tab:blue")
-    measured = [(line.epoch, line.valid_mrr) for line in history if line.valid_mrr is not None]
-    if measured:
+
+    epochs = [line.epoch for line in history]
+    losses = [line.loss for line in history]
+    axis.plot(epochs, losses, color="tab:blue", label="loss")
+
+    held_out = {line.epoch: line.valid_loss for line in history if line.valid_loss is not None}
+    if held_out:
+        losses = list(held_out.values())
+        axis.plot(list(held_out), losses, color="tab:blue", ls="--", label="loss on validation")
+        axis.legend()
+
+    mrrs = {line.epoch: line.valid_mrr for line in history if line.valid_mrr is not None}
+    if mrrs:
+        best = max(mrrs, key=mrrs.__getitem__)
         right = axis.twinx()
-        right.plot(*zip(*measured, strict=True), color="tab:orange")
-        best_epoch, best_mrr = max(measured, key=lambda point: point[1])
-        right.plot([best_epoch], [best_mrr], "o", color="tab:orange")
+        right.plot(list(mrrs), list(mrrs.values()), color="tab:orange")
+        right.plot([best], [mrrs[best]], "o", color="tab:orange")
         right.set_ylabel("validation MRR", color="tab:orange")
-    axis.set_title(folder.path.name)
-    with owned(folder.path), atomic_path(folder.path / "curves.svg") as temporary:
+
+    path = folder.path / "curves.svg"
+    with owned(folder.path), atomic_path(path) as temporary:
         figure.savefig(temporary, format="svg")
-    return folder.path / "curves.svg"
+    return path

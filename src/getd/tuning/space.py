@@ -1,13 +1,14 @@
-"""Search spaces: which settings are tried, and from where to where, as TOML.
+"""Search spaces: which settings are tried, within which bounds, as TOML.
 
-A table for each setting, ``[training.learning_rate]``, holds either ``low`` and ``high`` (both whole: whole numbers are
-tried), perhaps with ``log = true``, or ``choices``.
+A table per setting, ``[training.learning_rate]``, holds either ``choices``, or ``low`` and
+``high``, on a logarithmic scale with ``log = true``. Whole bounds mean whole numbers.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -37,10 +38,8 @@ class Range(Settings):
 
     def holds(self, value: Any) -> bool:
         """Whether it may be tried."""
-        return (
-            isinstance(value, int if self.is_whole else int | float)
-            and self.low <= value <= self.high
-        )
+        kind = int if self.is_whole else int | float
+        return isinstance(value, kind) and self.low <= value <= self.high
 
 
 class Choices(Settings):
@@ -57,62 +56,97 @@ class Choices(Settings):
         return value in self.choices
 
 
-Space = dict[str, Range | Choices]  # by section.key
+Dimension = Range | Choices
+
+
+@dataclass(frozen=True, eq=False)
+class Space(Mapping[str, Dimension]):
+    """The settings that are searched, by ``section.key``."""
+
+    dimensions: Mapping[str, Dimension]
+
+    def __getitem__(self, name: str) -> Dimension:
+        return self.dimensions[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.dimensions)
+
+    def __len__(self) -> int:
+        return len(self.dimensions)
+
+    @property
+    def logarithmic(self) -> set[str]:
+        """The settings that are searched on a logarithmic scale."""
+        ranges = {name: each for name, each in self.items() if isinstance(each, Range)}
+        return {name for name, each in ranges.items() if each.log}
+
+    def tables(self) -> dict[str, Any]:
+        """Return the space ready for JSON."""
+        return {name: dimension.model_dump() for name, dimension in self.items()}
+
+    def values_of(self, config: Config) -> dict[str, Value]:
+        """Return the values of a config that lie in the space."""
+        tables = config.tables()
+        values = {}
+        for name, dimension in self.items():
+            section, _, key = name.partition(".")
+            if dimension.holds(tables[section][key]):
+                values[name] = tables[section][key]
+        return values
 
 
 def read_space(space: str | Mapping[str, Any], config: Config) -> Space:
-    """The space of that name, without what the model has not; or of a file or tables, all of which must fit."""
+    """Read a space: by name, from a TOML file, or from tables.
+
+    A named space loses the settings that the model does not have; elsewhere they are refused.
+    """
     if not isinstance(space, str):
         return _build("space", space, config)
     if space in SPACES:
-        tables = read_toml(Path(str(files("getd.tuning") / "spaces" / f"{space}.toml")))
-    elif Path(space).exists():
-        tables = read_toml(Path(space))
+        path = Path(str(files("getd.tuning") / "spaces" / f"{space}.toml"))
     else:
-        raise ConfigError(
-            f"no space or file {space!r}{nearest(space, SPACES)} (there are {', '.join(SPACES)})"
-        )
-    return _build(space, tables, config)
+        path = Path(space)
+        if not path.exists():
+            hint = f"{nearest(space, SPACES)} (there are {', '.join(SPACES)})"
+            raise ConfigError(f"no space or file {space!r}{hint}")
+    return _build(space, read_toml(path), config)
 
 
 def _build(name: str, tables: Mapping[str, Any], config: Config) -> Space:
-    checked = config.tables()
-    space: Space = {}
+    settings = config.tables()
+    dimensions: dict[str, Dimension] = {}
     for section, keys in tables.items():
-        is_table = isinstance(keys, Mapping) and all(
-            isinstance(value, Mapping) for value in keys.values()
-        )
+        is_table = isinstance(keys, Mapping) and all(isinstance(v, Mapping) for v in keys.values())
         if section not in ("model", "training") or not is_table:
-            raise ConfigError(
-                f"{name}: expected tables [model.KEY] and [training.KEY], found {section!r}"
-            )
+            expected = "tables [model.KEY] and [training.KEY]"
+            raise ConfigError(f"{name}: expected {expected}, found {section!r}")
+
+        known = settings[section]
         for key, values in keys.items():
-            if key in checked[section] and key != "name":
-                space[f"{section}.{key}"] = _dimension(f"{name}: {section}.{key}", values)
+            if key in known and key != "name":
+                dimensions[f"{section}.{key}"] = _dimension(f"{name}: {section}.{key}", values)
             elif name not in SPACES:
-                raise ConfigError(
-                    f"{name}: no setting {section}.{key}{nearest(key, list(checked[section]))}"
-                )
-    _check(space, config)
-    return space
+                hint = nearest(key, list(known))
+                raise ConfigError(f"{name}: no setting {section}.{key}{hint}")
 
-
-def _dimension(place: str, values: Mapping[str, Any]) -> Range | Choices:
-    if "choices" in values:
-        found = build(Choices, values, place)
-        if not found.choices:
-            raise ConfigError(f"{place}: expected choices, found none")
-        return found
-    span = build(Range, values, place)
-    if not (math.isfinite(span.low) and math.isfinite(span.high) and span.low <= span.high):
-        raise ConfigError(f"{place}: expected low ≤ high, found {span.low} and {span.high}")
-    if span.log and span.low <= 0:
-        raise ConfigError(f"{place}: expected low > 0 with log = true, found {span.low}")
-    return span
-
-
-def _check(space: Space, config: Config) -> None:
-    """Every end of every setting must be one that training accepts."""
-    for name, dimension in space.items():
+    # Training must accept both ends of every dimension.
+    for setting, dimension in dimensions.items():
         for value in dimension.ends():
-            config.with_values({name: value})
+            config.with_values({setting: value})
+    return Space(dimensions)
+
+
+def _dimension(name: str, values: Mapping[str, Any]) -> Dimension:
+    if "choices" in values:
+        choices = build(Choices, values, name)
+        if not choices.choices:
+            raise ConfigError(f"{name}: expected choices, found none")
+        return choices
+
+    span = build(Range, values, name)
+    low, high = span.low, span.high
+    if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+        raise ConfigError(f"{name}: expected low ≤ high, found {low} and {high}")
+    if span.log and low <= 0:
+        raise ConfigError(f"{name}: expected low > 0 with log = true, found {low}")
+    return span

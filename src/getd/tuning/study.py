@@ -1,53 +1,52 @@
-"""A study: trials of settings, each trained and judged on validation, shared by any number of processes.
+"""A study: trials of settings, each trained and judged on validation.
 
-The storage decides who works together: a SQLite file, a journal file or a database server. A process that dies loses
-the trial it was at, which is tried again by whoever comes next.
+Any number of processes share a study by its storage: a SQLite file, a journal file or a database
+server. A process that dies loses its trial; the next process tries the same settings again.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import random
-import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import optuna
-from optuna.distributions import (
-    BaseDistribution,
-    CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
-)
-from optuna.storages.journal import JournalFileBackend
+from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
-from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError, SQLAlchemyError
 
+from getd.choices import Pruning
 from getd.errors import ConfigError, NonFiniteScores, ShapeError
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.runs.config import Config
 from getd.training.callbacks import Callbacks, Epoch, Interrupted
 from getd.training.start import interrupts, trainer_of
-from getd.tuning.space import Choices, Range, Space
-from getd.tuning.trial import Trial
+from getd.tuning.search import SeededByTrial, distribution, pruner
+from getd.tuning.space import Space
+from getd.tuning.storage import open_storage, retry
+from getd.tuning.trial import Trial, TrialStateName, best_trial
+from getd.tuning.worker import SIGN_SECONDS, is_gone, worker
 
-Pruning = Literal["median", "hyperband", "none"]
-SIGN_OF_LIFE, LOST = (
-    20.0,
-    600.0,
-)  # seconds between signs of life; without one for so long a trial elsewhere is lost
+STATE_NAMES: dict[TrialState, TrialStateName] = {
+    TrialState.COMPLETE: "complete",
+    TrialState.PRUNED: "pruned",
+    TrialState.RUNNING: "running",
+    TrialState.FAIL: "lost",
+}
 FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
+POLL_SECONDS = 0.2  # between two looks at trials that other processes are running
+MIN_TRIALS = 5  # completed, before importances mean anything
+ABOUT = ("best_epoch", "seconds", "reason")  # what is kept about a trial
 
 
 @dataclass(frozen=True)
 class TuningCallbacks:
-    """How a study talks to the outside."""
+    """Functions that a study calls."""
 
+    # After each trial: the trial, the best so far, and how many have finished.
     on_trial: Callable[[Trial, Trial | None, int], None] = lambda trial, best, finished: None
+    # Before each trial: its number and its epochs; returns the callbacks of its training.
     training: Callable[[int, int], Callbacks] = lambda number, epochs: Callbacks()
 
 
@@ -64,145 +63,126 @@ class Study:
         pruning: Pruning,
         seed: int,
     ) -> None:
-        tables = config.tables()
-        self.config, self.space, self.epochs, self.seed = (
-            config,
-            space,
-            tables["training"]["epochs"],
-            seed,
-        )
-        told = {
-            "data": data,
-            "config": {section: tables[section] for section in ("model", "training")},
-            "space": {key: dimension.model_dump() for key, dimension in space.items()},
-        }
-        settings = {
-            f"{section}.{key}": value
-            for section in told["config"]
-            for key, value in tables[section].items()
-        }
-        self._first = {
-            key: settings[key] for key, dimension in space.items() if dimension.holds(settings[key])
-        }
-        self._told = json.loads(json.dumps(told))  # as the storage gives it back
-        self._study = _patiently(lambda: self._open(storage, name, pruning))
+        self.data = data
+        self.config = config
+        self.space = space
+        self.epochs = config.training.epochs
+        self.seed = seed
+        self._study = retry(lambda: self._open(storage, name, pruning))
 
     def _open(self, storage: str, name: str, pruning: Pruning) -> optuna.Study:
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         study = optuna.create_study(
-            storage=_storage(storage),
-            sampler=_SeededByTrial(self.seed, self._first),
-            pruner=_pruner(pruning, self.epochs),
+            storage=open_storage(storage),
+            sampler=SeededByTrial(self.seed, self.space.values_of(self.config)),
+            pruner=pruner(pruning, self.epochs),
             study_name=name,
             direction="maximize",
             load_if_exists=True,
         )
-        before = study.user_attrs
-        for key, value in self._told.items():
-            if key not in before:
+
+        # A study that is there must be about the same data, settings and space.
+        tables = self.config.tables()
+        settings = {section: tables[section] for section in ("model", "training")}
+        notes = {"data": self.data, "config": settings, "space": self.space.tables()}
+        stored = study.user_attrs
+        for key, value in json.loads(json.dumps(notes)).items():  # as the storage returns it
+            if key not in stored:
                 study.set_user_attr(key, value)
-            elif before[key] != value:
-                raise ConfigError(
-                    f"the study {name} of {storage} was begun with another {key}; name another study"
-                )
+            elif stored[key] != value:
+                begun = f"the study {name} of {storage} was begun with another {key}"
+                raise ConfigError(f"{begun}; name another study")
         return study
 
     def run(self, kb: KnowledgeBase, trials: int, callbacks: TuningCallbacks | None = None) -> None:
-        """Try settings until so many trials have finished, together with whoever else works on this study.
+        """Run trials until ``trials`` have finished, together with all processes of this study.
 
-        They see the knowledge base as if nobody had written a test split: it filters nothing either.
+        The knowledge base is used as if it had no test split: test filters nothing either.
         """
-        kb, callbacks = (
-            kb.with_splits(train=kb.split("train"), valid=kb.split("valid")),
-            callbacks or TuningCallbacks(),
-        )
+        kb = kb.with_splits(train=kb.split("train"), valid=kb.split("valid"))
+        callbacks = callbacks or TuningCallbacks()
         while True:
             self._rescue()
-            found = self._study.get_trials(deepcopy=False)
-            finished = sum(trial.state in FINISHED for trial in found)
-            running = sum(trial.state == TrialState.RUNNING for trial in found)
+            states = [trial.state for trial in self._study.get_trials(deepcopy=False)]
+            finished = sum(state in FINISHED for state in states)
+            running = states.count(TrialState.RUNNING)
             if finished >= trials:
                 return
-            if finished + running >= trials:
-                time.sleep(0.2)  # the last ones are under way elsewhere
-                continue
-            self._one(kb, trials, callbacks)
+            if finished + running < trials:
+                self._run_trial(kb, trials, callbacks)
+            else:
+                time.sleep(POLL_SECONDS)  # other processes run the last ones
 
     def trials(self) -> list[Trial]:
-        """All trials so far."""
-        return [
-            _plain(trial)
-            for trial in self._study.get_trials(deepcopy=False)
-            if trial.state != TrialState.WAITING
-        ]
+        """Return all trials so far."""
+        stored = self._study.get_trials(deepcopy=False)
+        return [_plain(trial) for trial in stored if trial.state != TrialState.WAITING]
 
     def best(self) -> Trial | None:
-        """The trial with the highest validation MRR that was trained to its end."""
-        done = [trial for trial in self.trials() if trial.state == "complete"]
-        return max(done, key=lambda trial: (trial.mrr or 0.0, -trial.number), default=None)
+        """Return the completed trial with the highest validation MRR."""
+        return best_trial(self.trials())
 
     def importances(self) -> dict[str, float]:
-        """How much each setting matters for being among the best quarter; empty where trials are too few to tell."""
-        done = [trial for trial in self.trials() if trial.state == "complete"]
-        if len(done) < 5 or len({trial.mrr for trial in done}) < 2:
+        """Return how much each setting matters for being among the best quarter.
+
+        Empty where there are too few trials to say.
+        """
+        mrrs = [trial.mrr for trial in self.trials() if trial.state == "complete"]
+        if len(mrrs) < MIN_TRIALS or len(set(mrrs)) < 2:
             return {}
         evaluator = optuna.importance.PedAnovaImportanceEvaluator(
             target_quantile=0.25, evaluate_on_local=False
         )
         return dict(optuna.importance.get_param_importances(self._study, evaluator=evaluator))
 
-    def note(self, key: str, value: Any = None) -> Any:
-        """Keep something with the study, or give back what was kept."""
-        if value is not None:
-            self._study.set_user_attr(key, value)
+    def get_note(self, key: str) -> Any:
+        """Return what is stored with the study under this key; None: nothing."""
         return self._study.user_attrs.get(key)
 
-    def _one(self, kb: KnowledgeBase, trials: int, callbacks: TuningCallbacks) -> None:
-        trial = self._study.ask(
-            {name: _distribution(dimension) for name, dimension in self.space.items()}
-        )
+    def set_note(self, key: str, value: Any) -> None:
+        """Store something with the study."""
+        self._study.set_user_attr(key, value)
+
+    def _run_trial(self, kb: KnowledgeBase, trials: int, callbacks: TuningCallbacks) -> None:
+        space = {name: distribution(dimension) for name, dimension in self.space.items()}
+        trial = self._study.ask(space)
+        number = trial.number
         trial.set_user_attr("worker", worker())
-        wanted = [
-            t.number
-            for t in self._study.get_trials(deepcopy=False)
-            if t.state in (*FINISHED, TrialState.RUNNING)
-        ]
-        if trial.number in wanted[trials:]:  # somebody else was quicker with the last one
+
+        # Another process may have started the last trial at the same moment.
+        stored = self._study.get_trials(deepcopy=False)
+        counted = [each.number for each in stored if each.state in (*FINISHED, TrialState.RUNNING)]
+        if number in counted[trials:]:
             self._study.tell(trial, state=TrialState.FAIL)
             return
+
         start = time.perf_counter()
         config = self.config.with_values(trial.params)
         try:
-            state = self._train(kb, config, trial, callbacks.training(trial.number, self.epochs))
+            state = self._train(kb, config, trial, callbacks.training(number, self.epochs))
             trial.set_user_attr("seconds", round(time.perf_counter() - start, 1))
-            reported = self._study.get_trials(deepcopy=False)[trial.number].intermediate_values
-            value = max(reported.values()) if state == TrialState.COMPLETE else None
-            self._study.tell(trial, value, state)
+            curve = self._study.get_trials(deepcopy=False)[number].intermediate_values
+            mrr = max(curve.values()) if state == TrialState.COMPLETE else None
+            self._study.tell(trial, mrr, state)
         except KeyboardInterrupt:
-            self._lose(trial.number)
-            raise Interrupted("go on with the same command") from None
-        except (
-            optuna.exceptions.UpdateFinishedTrialError
-        ):  # given up as lost by another process: it has them anew
-            return
-        found = self.trials()
-        finished = sum(other.state in ("complete", "pruned") for other in found)
-        callbacks.on_trial(
-            next(other for other in found if other.number == trial.number), self.best(), finished
-        )
+            self._lose(number)
+            raise Interrupted("resume with the same command") from None
+        except UpdateFinishedTrialError:
+            return  # another process took this one for dead, and tries its settings again
+
+        done = self.trials()
+        finished = sum(each.state in ("complete", "pruned") for each in done)
+        this_trial = next(each for each in done if each.number == number)
+        callbacks.on_trial(this_trial, best_trial(done), finished)
 
     def _train(
-        self,
-        kb: KnowledgeBase,
-        config: Config,
-        trial: optuna.Trial,
-        callbacks: Callbacks,
+        self, kb: KnowledgeBase, config: Config, trial: optuna.Trial, callbacks: Callbacks
     ) -> TrialState:
         last_sign = time.monotonic()
 
         def on_batch(epoch: int, done: int, total: int) -> None:
             nonlocal last_sign
-            if time.monotonic() - last_sign > SIGN_OF_LIFE:
+            if time.monotonic() - last_sign > SIGN_SECONDS:
                 trial.set_user_attr("worker", worker())
                 last_sign = time.monotonic()
             callbacks.on_batch(epoch, done, total)
@@ -216,186 +196,41 @@ class Study:
 
         try:
             with trainer_of(kb, config) as trainer, interrupts() as interrupted:
-                should_stop = lambda: interrupted.is_set() or callbacks.should_stop()  # noqa: E731
+
+                def should_stop() -> bool:
+                    return interrupted.is_set() or callbacks.should_stop()
+
                 trainer.train(callbacks=Callbacks(on_batch, on_epoch, should_stop))
         except optuna.TrialPruned:
             return TrialState.PRUNED
         except (NonFiniteScores, ShapeError, MemoryError) as error:  # settings that lead nowhere
             trial.set_user_attr("reason", str(error) or "out of memory")
             return TrialState.PRUNED
+
         trial.set_user_attr("best_epoch", trainer.progress.best_epoch)
         return TrialState.COMPLETE
 
     def _rescue(self) -> None:
-        """Trials whose process is gone are lost, and their settings tried again."""
+        """Give up trials whose process has died; their settings are tried again."""
         for trial in self._study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
-            if is_gone(
-                trial.user_attrs.get("worker"),
-                trial.datetime_start.timestamp() if trial.datetime_start else 0.0,
-            ):
+            started = trial.datetime_start
+            since = started.timestamp() if started else 0.0
+            if is_gone(trial.user_attrs.get("worker"), since):
                 self._lose(trial.number)
 
     def _lose(self, number: int) -> None:
         try:
             trial = self._study.tell(number, state=TrialState.FAIL)
-        except (
-            ValueError,
-            optuna.exceptions.UpdateFinishedTrialError,
-        ):  # another process was quicker
-            return
+        except (ValueError, UpdateFinishedTrialError):
+            return  # another process was quicker
         if trial.params:
             self._study.enqueue_trial(trial.params)
 
 
-def worker() -> dict[str, Any]:
-    """Who works, and a sign of life."""
-    return {"host": socket.gethostname(), "process": os.getpid(), "seen": time.time()}
-
-
-def is_gone(sign: Mapping[str, Any] | None, since: float = 0.0) -> bool:
-    """Whether a worker has died: its process, where that can be seen; else it has shown no sign of life for long."""
-    if sign is None:
-        return time.time() - since > LOST
-    if sign["host"] != socket.gethostname():
-        return bool(time.time() - sign["seen"] > LOST)
-    try:
-        os.kill(sign["process"], 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        return False
-    return _is_zombie(sign["process"])
-
-
-def _is_zombie(process: int) -> bool:
-    """Whether a process is dead, though whoever started it has not asked how it ended; where the system tells."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except (OSError, IndexError):
-        return False
-
-
-class _SeededByTrial(optuna.samplers.BaseSampler):
-    """TPE whose random numbers depend on the trial, not on who asks: processes differ, and going on changes nothing.
-
-    The first trial gets the values that are given.
-    """
-
-    def __init__(self, seed: int, first: Mapping[str, Any]) -> None:
-        self._seed, self._first, self._sampler = (
-            seed,
-            first,
-            optuna.samplers.TPESampler(constant_liar=True),
-        )
-
-    def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
-        self._sampler = optuna.samplers.TPESampler(
-            seed=self._seed + 7919 * trial.number, constant_liar=True
-        )
-
-    def infer_relative_search_space(
-        self, study: optuna.Study, trial: FrozenTrial
-    ) -> dict[str, BaseDistribution]:
-        return self._sampler.infer_relative_search_space(study, trial)
-
-    def sample_relative(
-        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
-    ) -> dict[str, Any]:
-        return self._sampler.sample_relative(study, trial, search_space)
-
-    def sample_independent(
-        self,
-        study: optuna.Study,
-        trial: FrozenTrial,
-        param_name: str,
-        param_distribution: BaseDistribution,
-    ) -> Any:
-        if trial.number == 0 and param_name in self._first:
-            return self._first[param_name]
-        return self._sampler.sample_independent(study, trial, param_name, param_distribution)
-
-
-def _storage(storage: str) -> optuna.storages.BaseStorage:
-    """A database by its address, or a file: ``.db`` is SQLite, ``.journal`` a journal."""
-    if "://" in storage:
-        kind = storage.split(":")[0]
-        try:
-            return optuna.storages.RDBStorage(storage)
-        except ImportError:
-            raise ConfigError(f"no driver for {kind}: pip install 'getd[distributed]'") from None
-        except (
-            SQLAlchemyError,
-            ValueError,
-        ) as error:  # the address may hold a password: it is not repeated
-            raise ConfigError(
-                f"the {kind} storage cannot be opened: {str(error).splitlines()[0]}"
-            ) from None
-    path = Path(storage)
-    if path.suffix not in (".db", ".journal"):
-        raise ConfigError(f"expected a study FILE.db (SQLite) or FILE.journal, found {storage!r}")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.suffix == ".journal":
-        return optuna.storages.JournalStorage(JournalFileBackend(str(path)))
-    if (
-        path.exists()
-        and path.stat().st_size
-        and not path.read_bytes()[:16].startswith(b"SQLite format 3")
-    ):
-        raise ConfigError(f"{path}: expected a SQLite file, found another")
-    try:
-        return optuna.storages.RDBStorage(
-            f"sqlite:///{path}", engine_kwargs={"connect_args": {"timeout": 120}}
-        )
-    except DatabaseError as error:
-        if isinstance(
-            error, OperationalError | IntegrityError
-        ):  # another process is making the tables
-            raise
-        raise ConfigError(f"{path}: expected a study, found a broken file ({error.orig})") from None
-
-
-def _patiently(work: Callable[[], optuna.Study]) -> optuna.Study:
-    """Processes that make the tables of one file at the same moment stand in each other's way, and try again."""
-    for wait in (0.2, 0.5, 1.0, 2.0, 4.0):
-        try:
-            return work()
-        except (SQLAlchemyError, optuna.exceptions.StorageInternalError):
-            time.sleep(wait * random.uniform(0.5, 1.5))
-    try:
-        return work()
-    except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
-        raise ConfigError(f"the study cannot be opened: {str(error).splitlines()[0]}") from None
-
-
-def _pruner(pruning: Pruning, epochs: int) -> optuna.pruners.BasePruner:
-    if pruning == "median":
-        return optuna.pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=5)
-    if pruning == "hyperband":
-        return optuna.pruners.HyperbandPruner(min_resource=min(5, epochs), max_resource=epochs)
-    return optuna.pruners.NopPruner()
-
-
-def _distribution(dimension: Range | Choices) -> BaseDistribution:
-    if isinstance(dimension, Choices):
-        return CategoricalDistribution(dimension.choices)
-    if dimension.is_whole:
-        return IntDistribution(int(dimension.low), int(dimension.high), log=dimension.log)
-    return FloatDistribution(float(dimension.low), float(dimension.high), log=dimension.log)
-
-
 def _plain(trial: FrozenTrial) -> Trial:
-    names = {
-        TrialState.COMPLETE: "complete",
-        TrialState.PRUNED: "pruned",
-        TrialState.RUNNING: "running",
-    }
     curve = dict(sorted(trial.intermediate_values.items()))
-    about = {
-        key: value
-        for key, value in trial.user_attrs.items()
-        if key in ("best_epoch", "seconds", "reason")
-    }
-    mrr = trial.value if trial.state == TrialState.COMPLETE else max(curve.values(), default=None)
-    return Trial(
-        trial.number, names.get(trial.state, "lost"), dict(trial.params), mrr, curve, about
-    )
+    mrr = max(curve.values(), default=None)
+    if trial.state == TrialState.COMPLETE:
+        mrr = trial.value
+    about = {key: value for key, value in trial.user_attrs.items() if key in ABOUT}
+    return Trial(trial.number, STATE_NAMES[trial.state], dict(trial.params), mrr, curve, about)

@@ -1,17 +1,15 @@
-"""A study as one HTML page that needs nothing else: history, importance, every setting, every curve, every trial."""
+"""A study as one HTML page that needs no other file: pictures and a table of all trials."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from html import escape
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from matplotlib.figure import Figure
-
 from getd.io.atomic import atomic_path
-from getd.plots.studies import MARKS, bars, curves, history, slices
+from getd.plots import studies
+from getd.plots.style import html_figure
 from getd.tuning.study import Study
 from getd.tuning.trial import Trial, counts
 from getd.visible import visible
@@ -19,101 +17,84 @@ from getd.visible import visible
 STYLE = """
 :root { color-scheme: light dark; --line: #8886; }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
-figure { margin: 1.5rem 0; } figure svg { max-width: 100%; height: auto; background: white; border-radius: .4rem; }
+figure { margin: 1.5rem 0; }
+figure svg { max-width: 100%; height: auto; background: white; border-radius: .4rem; }
 figcaption { font-size: .9rem; opacity: .8; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; display: block; overflow-x: auto; }
-th, td { padding: .2rem .6rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+table { display: block; overflow-x: auto; }
+th, td { padding: .2rem .6rem; text-align: right; white-space: nowrap; }
+th, td { border-bottom: 1px solid var(--line); }
 tr.best { font-weight: bold; } tr.pruned, tr.lost, tr.running { opacity: .6; }
+"""
+PAGE = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>{title}</title>
+<meta name="viewport" content="width=device-width"><style>{style}</style>
+<h1>{title}</h1>
+{body}
+</html>
 """
 
 
 def write_page(study: Study, path: Path) -> Path:
     """Write the page of a study."""
-    trials, best = study.trials(), study.best()
-    shown = [trial for trial in trials if trial.mrr is not None and trial.state in MARKS]
-    data, model = visible(study.note("data")), study.note("config")["model"]["name"]
-    parts = [f"<h1>{escape(model)} on {escape(data)}</h1>", _summary(trials, best)]
-    if shown:
-        parts.append(
-            _picture(
-                _alone(history, shown),
-                "Validation MRR of each trial (● trained to its end, × pruned), best so far.",
-            )
-        )
-        importances = study.importances()
-        if importances:
-            parts.append(
-                _picture(
-                    _alone(bars, importances),
-                    "How much each setting matters for being among the best quarter.",
-                )
-            )
-        parts.append(
-            _picture(slices(shown, study.space), "Validation MRR by the value of each setting.")
-        )
-        parts.append(
-            _picture(
-                _alone(curves, shown, best), "Validation MRR by epoch; the best trial is bold."
-            )
-        )
+    trials = study.trials()
+    best = study.best()
+    parts = [_summary(trials, best), *_pictures(study, trials, best)]
     parts.append(_table(trials, best, list(study.space)))
-    text = f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{escape(model)} on {escape(data)}</title>\n'
-    text += (
-        f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style>\n'
-        + "\n".join(parts)
-        + "\n</html>\n"
-    )
+
+    title = escape(f"{study.config.model_name} on {visible(study.data)}")
+    text = PAGE.format(title=title, style=STYLE, body="\n".join(parts))
     with atomic_path(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return path
 
 
-def _alone(draw: Callable[..., None], *told: Any) -> Figure:
-    """A picture of one drawing."""
-    figure = Figure(figsize=(9, 3.6), layout="constrained")
-    draw(figure.subplots(), *told)
-    return figure
-
-
-def _picture(figure: Figure, caption: str) -> str:
-    out = StringIO()
-    figure.savefig(out, format="svg", metadata={"Date": None})
-    svg = out.getvalue()
-    return f"<figure>{svg[svg.index('<svg') :]}<figcaption>{escape(caption)}</figcaption></figure>"
-
-
 def _summary(trials: Sequence[Trial], best: Trial | None) -> str:
     states = ", ".join(f"{number} {state}" for state, number in counts(trials).items() if number)
-    text = f"<p>{len(trials)} trials: {states or 'none yet'}. Chosen on validation; test was not read.</p>"
+    text = f"<p>{len(trials)} trials: {states or 'none yet'}. "
+    text += "Chosen on validation; test was not read.</p>"
     if best is not None:
         values = ", ".join(f"{name} = {_text(value)}" for name, value in best.values.items())
-        text += (
-            f"<p><strong>Best: {best.mrr:.4f}</strong>, trial {best.number}: {escape(values)}</p>"
-        )
+        text += f"<p><strong>Best: {best.mrr:.4f}</strong>, trial {best.number}: "
+        text += f"{escape(values)}</p>"
     return text
 
 
+def _pictures(study: Study, trials: Sequence[Trial], best: Trial | None) -> list[str]:
+    shown = [trial for trial in trials if studies.is_drawn(trial)]
+    if not shown:
+        return []
+
+    caption = "Validation MRR of each trial (● trained to its end, × pruned), best so far."
+    parts = [html_figure(studies.history_figure(shown), caption)]
+
+    importances = study.importances()
+    if importances:
+        caption = "How much each setting matters for being among the best quarter."
+        parts.append(html_figure(studies.importance_figure(importances), caption))
+
+    space = study.space
+    by_setting = studies.settings_figure(shown, list(space), space.logarithmic)
+    parts.append(html_figure(by_setting, "Validation MRR by the value of each setting."))
+
+    caption = "Validation MRR by epoch; the best trial is bold."
+    parts.append(html_figure(studies.curves_figure(shown, best), caption))
+    return parts
+
+
 def _table(trials: Sequence[Trial], best: Trial | None, names: Sequence[str]) -> str:
-    head = "".join(
-        f"<th>{escape(name)}</th>"
-        for name in ["trial", "state", "MRR", "epochs", "minutes", *names]
-    )
-    rows = []
+    header = ["trial", "state", "MRR", "epochs", "minutes", *names]
+    lines = ["<tr>" + "".join(f"<th>{escape(name)}</th>" for name in header) + "</tr>"]
+
     for trial in sorted(trials, key=lambda trial: -(trial.mrr or 0.0)):
-        minutes = trial.about.get("seconds")
-        cells = [
-            trial.number,
-            trial.state,
-            trial.mrr,
-            max(trial.curve, default=None),
-            minutes and minutes / 60,
-        ]
+        minutes = None if trial.seconds is None else trial.seconds / 60
+        cells = [trial.number, trial.state, trial.mrr, max(trial.curve, default=None), minutes]
         cells += [trial.values.get(name) for name in names]
+
         kind = "best" if best is not None and trial.number == best.number else trial.state
-        rows.append(
-            f'<tr class="{kind}">{"".join(f"<td>{escape(_text(cell))}</td>" for cell in cells)}</tr>'
-        )
-    return f"<table><tr>{head}</tr>\n" + "\n".join(rows) + "\n</table>"
+        shown = "".join(f"<td>{escape(_text(cell))}</td>" for cell in cells)
+        lines.append(f'<tr class="{kind}">{shown}</tr>')
+    return "<table>" + "\n".join(lines) + "\n</table>"
 
 
 def _text(value: Any) -> str:

@@ -1,27 +1,39 @@
-"""What a trial is, whoever ran it."""
+"""One trial of a study, independent of Optuna."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
+
+TrialStateName = Literal["complete", "pruned", "running", "lost"]
+STATES: tuple[TrialStateName, ...] = ("complete", "pruned", "running", "lost")
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What one trial tried and found."""
+    """The settings of one trial and how they did on validation."""
 
     number: int
-    state: str  # complete, pruned, running, lost
+    state: TrialStateName
     values: Mapping[str, Any]  # by section.key
     mrr: float | None  # the best on validation; of a pruned trial, up to there
     curve: Mapping[int, float] = field(default_factory=dict)  # validation MRR by epoch
     about: Mapping[str, Any] = field(default_factory=dict)  # best_epoch, seconds, reason
 
+    @property
+    def seconds(self) -> float | None:
+        """How long it was trained; None for a trial that was lost."""
+        return self.about.get("seconds")
+
+
+def best_trial(trials: Sequence[Trial]) -> Trial | None:
+    """Return the completed trial with the highest MRR; the earlier one of two that tie."""
+    done = [trial for trial in trials if trial.state == "complete"]
+    return max(done, key=lambda trial: (trial.mrr or 0.0, -trial.number), default=None)
+
 
 def counts(trials: Sequence[Trial]) -> dict[str, int]:
-    """How many trials there are of each state."""
-    return {
-        state: sum(trial.state == state for trial in trials)
-        for state in ("complete", "pruned", "running", "lost")
-    }
+    """Count the trials in each state."""
+    states = [trial.state for trial in trials]
+    return {state: states.count(state) for state in STATES}

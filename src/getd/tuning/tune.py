@@ -1,4 +1,4 @@
-"""From a knowledge base and a space to the best settings, a page that shows them, and a run trained with them."""
+"""From a knowledge base and a space to the best settings and a run trained with them."""
 
 from __future__ import annotations
 
@@ -7,25 +7,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from getd.choices import Pruning
 from getd.errors import RunError, RunInUse
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.runs.config import Config
 from getd.runs.folder import RunFolder
 from getd.runs.opened import OpenedRun, open_run
 from getd.training.callbacks import Callbacks, Interrupted
-from getd.training.start import train as train_model
+from getd.training.start import train
 from getd.tuning.space import read_space
-from getd.tuning.study import Pruning, Study, TuningCallbacks, is_gone, worker
+from getd.tuning.study import Study, TuningCallbacks
 from getd.tuning.trial import Trial
+from getd.tuning.worker import is_gone, worker
 
 
 @dataclass(frozen=True)
 class StudyResult:
-    """What a study found."""
+    """The result of a study."""
 
     study: Study
     best: Trial
-    run: OpenedRun | None  # None: another process is at it
+    run: OpenedRun | None  # None: another process is training it
 
 
 def tune(
@@ -35,7 +37,7 @@ def tune(
     *,
     trials: int = 50,
     space: str | Mapping[str, Any] = "paper",
-    config: Mapping[str, Any] | None = None,
+    config: Config | Mapping[str, Any] | None = None,
     storage: str | None = None,
     pruning: Pruning = "median",
     seed: int = 0,
@@ -45,84 +47,78 @@ def tune(
 ) -> StudyResult:
     """Search settings on validation, then train with the best ones; test is never read.
 
-    Neither its questions nor its answers: trials and the training that follows rank validation with the known answers
-    of train and valid left out, and the run is not evaluated on test.
+    Neither its questions nor its answers: trials and the training that follows rank validation with
+    the known answers of train and valid left out, and the run is not evaluated on test.
 
     Parameters
     ----------
     model
-        The name of the model; that of the config, or ``getd``, where it is not given.
+        The name of the model; by default that of the config, or ``getd``.
     study
-        The file of the study, ``FILE.db`` or ``FILE.journal``; with ``storage``, its name there. A study that is there
-        goes on.
+        The file of the study, ``FILE.db`` or ``FILE.journal``; with ``storage``, its name there. An
+        existing study is resumed.
     trials
-        How many are to be finished in all, by all processes that work on the study.
+        How many trials to finish in all, by all processes that work on the study.
     space
-        ``paper``, ``wide``, a TOML file or what would stand in it: what is searched.
+        What is searched: ``paper``, ``wide``, a TOML file, or the tables of one.
     config
-        Tables ``model`` and ``training``: what is not searched.
+        Tables ``model`` and ``training``, or a parsed config: what is not searched.
     storage
         The address of a database server, where several machines work on one study.
     out
-        The run folder; ``runs/DATA-MODEL-tuned`` where it is not given.
+        The run folder; by default ``runs/DATA-MODEL-tuned``.
     """
-    tables = {**(config or {}), "data": (config or {}).get("data", kb.name)}
-    parsed = Config.parse(tables, model)
-    name = parsed.model_name
+    tables = dict(config.given if isinstance(config, Config) else config or {})
+    parsed = Config.parse({**tables, "data": tables.get("data", kb.name)}, model)
     searched = read_space(space, parsed)
-    for split in ("train", "valid"):  # before a study is begun
+    for split in ("train", "valid"):  # fails before a study is begun
         kb.require(split)
-    label = str(study) if storage else f"{kb.name}-{name}"
+
+    name = f"{kb.name}-{parsed.model_name}"
+    label = str(study) if storage else name
     opened = Study(storage or str(study), label, kb.name, parsed, searched, pruning, seed)
-    folder = RunFolder(Path(out) if out else Path("runs") / f"{kb.name}-{name}-tuned")
-    _check_place(opened, folder)
+    folder = RunFolder(Path(out) if out else Path("runs") / f"{name}-tuned")
+    before = opened.get_note("run")
+    if folder.path.exists() and not (before and before["path"] == str(folder.path)):
+        refused = f"{folder.path} is there and not of this study"
+        raise RunError(f"{refused}; choose another place with --out")
+
     opened.run(kb, trials, callbacks)
     best = opened.best()
     if best is None:
-        raise RunError(
-            "every trial of this study was pruned or lost; try more trials, or pruning none"
-        )
+        hint = "try more trials, or pruning none"
+        raise RunError(f"every trial of this study was pruned or lost; {hint}")
     return StudyResult(opened, best, _retrain(opened, best, kb, folder, retraining))
 
 
 def _retrain(
     study: Study, best: Trial, kb: KnowledgeBase, folder: RunFolder, callbacks: Callbacks | None
 ) -> OpenedRun | None:
-    """Train the best settings into the folder, unless that is done or another process is at it."""
-    before = study.note("run")
-    same = (
-        before is not None and before["path"] == str(folder.path) and before["trial"] == best.number
-    )
-    if same and folder.exists() and folder.is_finished():
-        return open_run(folder.path)
-    if (
-        same
-        and before["worker"]["process"] != worker()["process"]
-        and not is_gone(before["worker"])
-    ):
-        return None
-    study.note("run", {"path": str(folder.path), "trial": best.number, "worker": worker()})
-    config = study.config.with_values(best.values)
+    """Train the best settings into the folder; None if another process is doing that."""
+    this_worker = worker()
+    target = {"path": str(folder.path), "trial": best.number}
+    before = study.get_note("run")
+    is_same = before is not None and {key: before[key] for key in target} == target
+
+    if is_same:
+        if folder.exists() and folder.is_finished():
+            return open_run(folder.path)
+        is_ours = before["worker"]["process"] == this_worker["process"]
+        if not is_ours and not is_gone(before["worker"]):
+            return None
+    study.set_note("run", {**target, "worker": this_worker})
+
     try:
-        return train_model(
+        return train(
             kb,
-            config,
+            study.config.with_values(best.values),
             folder.path,
-            resume=same,
-            overwrite=not same and folder.exists(),
+            resume=is_same,
+            overwrite=not is_same and folder.exists(),
             ask_test=False,
             callbacks=callbacks,
         )
-    except RunInUse:  # another process was quicker
-        return None
+    except RunInUse:
+        return None  # another process was quicker
     except Interrupted:
-        raise Interrupted("go on with the same command") from None
-
-
-def _check_place(study: Study, folder: RunFolder) -> None:
-    """A run that this study did not write stays."""
-    before = study.note("run")
-    if folder.path.exists() and not (before and before["path"] == str(folder.path)):
-        raise RunError(
-            f"{folder.path} is there and not of this study; choose another place with --out"
-        )
+        raise Interrupted("resume with the same command") from None

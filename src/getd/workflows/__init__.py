@@ -1,1 +1,1 @@
-"""What trains and then uses what it trained."""
+"""Workflows that train a model and then use it."""

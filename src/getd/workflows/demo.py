@@ -1,7 +1,9 @@
-"""Training on the built-in demo."""
+"""Train on the built-in demo, and answer questions about facts that were held out."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +11,8 @@ import numpy as np
 
 from getd.datasets.load import load
 from getd.errors import RunError
-from getd.facts.facts import Facts
-from getd.facts.knowledge_base import KnowledgeBase
+from getd.prediction.answer import Answer
+from getd.prediction.predictor import Predictor
 from getd.prediction.question import Question, parse_question
 from getd.runs.config import Config
 from getd.runs.folder import RunFolder
@@ -18,7 +20,7 @@ from getd.runs.opened import OpenedRun
 from getd.training.callbacks import Callbacks
 from getd.training.start import train
 
-DEMO_CONFIG: dict[str, Any] = {
+DEMO_CONFIG: Mapping[str, Any] = {
     "data": "demo",
     "model": {
         "name": "getd",
@@ -29,17 +31,22 @@ DEMO_CONFIG: dict[str, Any] = {
     },
     "training": {"epochs": 40, "learning_rate": 0.01, "patience": 10},
 }
-_SHOWN = (
-    ("plays for", 1),
-    ("transfer", 2),
-    ("award", 0),
-    ("fixture", 2),
-    ("born in", 1),
-)  # relation, hidden position
+# The position that is hidden in one test fact of each relation.
+HIDDEN_POSITIONS = {"plays for": 1, "transfer": 2, "award": 0, "fixture": 2, "born in": 1}
+TOP = 3  # answers of each question
+
+
+@dataclass(frozen=True)
+class Example:
+    """A question about a held-out fact of the demo."""
+
+    question: Question
+    right: str  # the name that was hidden
+    answers: Sequence[Answer]
 
 
 def train_demo(out: Path, callbacks: Callbacks | None = None) -> OpenedRun:
-    """Train a small GETD on the demo; a run of the demo that is there is replaced, any other refused."""
+    """Train a small GETD on the demo; replaces a run of the demo, and refuses any other run."""
     folder = RunFolder(out)
     if folder.exists() and (data := folder.read_roles().data) != "demo":
         raise RunError(f"{out} holds a run on {data}; choose another place for the demo")
@@ -47,14 +54,22 @@ def train_demo(out: Path, callbacks: Callbacks | None = None) -> OpenedRun:
     return train(load("demo"), config, out, overwrite=True, callbacks=callbacks)
 
 
-def sample_questions(kb: KnowledgeBase) -> list[tuple[Question, str]]:
-    """A test fact of each kind with one entity hidden, and that entity."""
-    found = []
-    for name, position in _SHOWN:
-        number = kb.relations.id(name)
-        facts: Facts = kb.split("test")[kb.signatures[number].arity]
-        row = facts.take(np.flatnonzero(facts.relation == number)[:1])
-        _, *entities = kb.decode(row)[0]
-        right, entities[position] = entities[position], "?"
-        found.append((parse_question(kb, name, entities), right))
-    return found
+def answer_held_out(predictor: Predictor) -> list[Example]:
+    """Hide one entity in a test fact of each relation, and predict it."""
+    kb = predictor.kb
+    questions = []
+    hidden_names = []
+    for name, position in HIDDEN_POSITIONS.items():
+        relation = kb.relations.id(name)
+        facts = kb.split("test")[kb.signatures[relation].arity]
+        first = np.flatnonzero(facts.relation == relation)[:1]
+        _, *entities = kb.decode(facts.take(first))[0]
+
+        hidden_names.append(entities[position])
+        entities[position] = "?"
+        questions.append(parse_question(kb, name, entities))
+
+    # Answers known from train and valid are left out; those of test are what is looked for.
+    answered = predictor.answer(questions, top=TOP, known=kb.known("train", "valid"))
+    examples = zip(questions, hidden_names, answered, strict=True)
+    return [Example(*example) for example in examples]

@@ -1,0 +1,136 @@
+"""Results by row, as pages, pictures and the checks of claims look them up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import mean
+from typing import TypeVar
+
+from getd.experiments.result import TABLE_RESULTS, Measurement, Result, Statistics
+from getd.models.getd import GETDSettings
+
+R = TypeVar("R", bound=Result)
+
+
+@dataclass(frozen=True)
+class NotMeasured(Exception):
+    """What a claim needs was not measured."""
+
+    reason: str
+
+
+class ResultIndex:
+    """All results, by row."""
+
+    def __init__(self, results: Iterable[Result] = ()) -> None:
+        self._rows: dict[str, list[Measurement]] = {}
+        self._tables: list[Result] = []
+        for result in results:
+            if isinstance(result, Measurement):
+                self._rows.setdefault(result.row, []).append(result)
+            else:
+                self._tables.append(result)
+
+    def find(self, row: str) -> list[Measurement]:
+        """Return the measurements of a row; empty: there is none yet."""
+        return self._rows.get(row, [])
+
+    def require(self, row: str) -> list[Measurement]:
+        """Return the measurements of a row; :class:`NotMeasured` if there is none."""
+        if row not in self._rows:
+            raise NotMeasured(f"needs {row}")
+        return self._rows[row]
+
+    def find_table(self, kind: type[R]) -> R | None:
+        """Return the table of this kind; None: it is not made yet."""
+        return next((table for table in self._tables if isinstance(table, kind)), None)
+
+    def require_table(self, kind: type[R]) -> R:
+        """Return the table of this kind; :class:`NotMeasured` if it is not made yet."""
+        table = self.find_table(kind)
+        if table is None:
+            (name,) = (name for name, other in TABLE_RESULTS.items() if other is kind)
+            raise NotMeasured(f"needs {name}")
+        return table
+
+    def metric(self, row: str, key: str = "mrr") -> float:
+        """Return a metric, the mean over seeds."""
+        return float(mean(result.metrics[key] for result in self.require(row)))
+
+    def sample(self, row: str) -> str:
+        """Say how many facts a row was measured on; empty: all of test."""
+        sizes = [result.protocol.sample for result in self.require(row)]
+        drawn = [size for size in sizes if size is not None]
+        return f" on {min(drawn):,} facts" if drawn else ""
+
+    def curve(self, row: str, series: str, key: str) -> list[float]:
+        """Return a curve by epoch, of the first seed."""
+        return list(getattr(self.series(row, series)[0].curves, key))
+
+    def line(self, row: str, series: str) -> list[float]:
+        """Return the MRR along the x-axis of a figure: a trend needs two points or more."""
+        values = list(self.points(row, series).values())
+        if len(values) < 2:
+            raise NotMeasured(f"needs {row}, {series} at more than one point")
+        return values
+
+    def points(self, row: str, series: str) -> dict[float, float]:
+        """Return the MRR, the mean over seeds, by x."""
+        return mean_by_x((result.x, result.mrr) for result in self.series(row, series))
+
+    def point(self, row: str, series: str, x: float) -> float:
+        """Return the MRR of one point of a figure."""
+        points = self.points(row, series)
+        if x not in points:
+            raise NotMeasured(f"needs {row}, {series} at {x:g}")
+        return points[x]
+
+    def parameters(self, row: str, series: str, x: float | None = None) -> int:
+        """Return how many numbers the model of a point learns."""
+        for result in self.series(row, series):
+            if x is None or result.x == x:
+                return result.parameters
+        raise NotMeasured(f"needs {row}, {series} at {x:g}")
+
+    def by_shape(
+        self, rows: Sequence[str], shapes: Mapping[int, Sequence[int]]
+    ) -> dict[float, float]:
+        """Return the MRR by order, only of rings that have exactly the given shapes."""
+        values = []
+        for row in rows:
+            for result in self.find(row):
+                model = result.settings.model
+                order = int(result.x or 0)
+                if isinstance(model, GETDSettings):
+                    shape = model.ring_shape or [model.entity_dim] * order
+                    if list(shapes.get(order, [])) == list(shape):
+                        values.append((order, result.mrr))
+        return mean_by_x(values)
+
+    def chance(self, data: str) -> float | None:
+        """Return the MRR of random order on the test split of a data set, if it is known."""
+        statistics = self.find_table(Statistics)
+        if statistics is None or data not in statistics.rows:
+            return None
+        return statistics.rows[data].chance
+
+    def series(self, row: str, series: str) -> list[Measurement]:
+        """Return the measurements of one series of a figure."""
+        results = [result for result in self.require(row) if result.series == series]
+        if not results:
+            raise NotMeasured(f"needs {row}, {series}")
+        return results
+
+
+def mean_by_x(pairs: Iterable[tuple[float | None, float]]) -> dict[float, float]:
+    """Return the mean of the values of each x, sorted by x.
+
+    >>> mean_by_x([(2, 0.25), (1, 0.5), (2, 0.75)])
+    {1: 0.5, 2: 0.5}
+    """
+    values: dict[float, list[float]] = {}
+    for x, value in pairs:
+        if x is not None:
+            values.setdefault(x, []).append(value)
+    return {x: mean(values[x]) for x in sorted(values)}

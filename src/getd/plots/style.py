@@ -1,0 +1,48 @@
+"""Line styles and markers, readable in black and white, and how pictures are saved."""
+
+from __future__ import annotations
+
+from html import escape
+from io import StringIO
+from pathlib import Path
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from getd.io.atomic import atomic_path
+
+LINE_STYLES = (
+    {"color": "black", "linestyle": "-", "marker": "o"},
+    {"color": "tab:red", "linestyle": "--", "marker": "s"},
+    {"color": "tab:blue", "linestyle": ":", "marker": "^"},
+    {"color": "tab:green", "linestyle": "-.", "marker": "D"},
+)
+TRIAL_MARKERS = {"complete": "o", "pruned": "x"}  # trials in other states are not drawn
+WIDE = (10.0, 3.6)  # inches: two axes side by side
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure; it belongs to no backend, so that of a notebook stays as it is."""
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def html_figure(figure: Figure, caption: str) -> str:
+    """Return a figure as an HTML element, with its caption."""
+    out = StringIO()
+    figure.savefig(out, format="svg", metadata={"Date": None})
+    svg = out.getvalue()
+    svg = svg[svg.index("<svg") :]  # without the head of an XML file
+    return f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>"
+
+
+def save_figure(figure: Figure, folder: Path, name: str) -> list[Path]:
+    """Write ``NAME.svg`` and ``NAME.png``, with the same bytes each time."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{name}.svg", folder / f"{name}.png"]
+
+    with matplotlib.rc_context({"svg.hashsalt": "getd"}):
+        for path, metadata in zip(paths, ({"Date": None}, None), strict=True):
+            with atomic_path(path) as temporary:
+                form = path.suffix.removeprefix(".")
+                figure.savefig(temporary, format=form, dpi=150, metadata=metadata)
+    return paths

@@ -1,0 +1,78 @@
+"""How a study draws settings and ends trials early, in Optuna's terms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import optuna
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+from optuna.pruners import BasePruner, HyperbandPruner, MedianPruner, NopPruner
+from optuna.samplers import BaseSampler, TPESampler
+from optuna.trial import FrozenTrial
+
+from getd.choices import Pruning
+from getd.tuning.space import Choices, Dimension
+
+TRIAL_STRIDE = 7919  # between the seeds of two trials; a prime, so that studies seldom share one
+
+
+class SeededByTrial(BaseSampler):
+    """TPE whose random numbers depend on the trial, not on the process that runs it.
+
+    So processes draw different settings, and a resumed study draws what it would have drawn anyway.
+    The first trial gets the values that are given.
+    """
+
+    def __init__(self, seed: int, first: Mapping[str, Any]) -> None:
+        self._seed = seed
+        self._first = first
+        self._sampler = TPESampler(constant_liar=True)
+
+    def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        seed = self._seed + TRIAL_STRIDE * trial.number
+        self._sampler = TPESampler(seed=seed, constant_liar=True)
+
+    def infer_relative_search_space(
+        self, study: optuna.Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        return self._sampler.infer_relative_search_space(study, trial)
+
+    def sample_relative(
+        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        return self._sampler.sample_relative(study, trial, search_space)
+
+    def sample_independent(
+        self,
+        study: optuna.Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        if trial.number == 0 and param_name in self._first:
+            return self._first[param_name]
+        return self._sampler.sample_independent(study, trial, param_name, param_distribution)
+
+
+def pruner(pruning: Pruning, epochs: int) -> BasePruner:
+    """Return the rule by which trials end early."""
+    if pruning == "median":
+        return MedianPruner(n_startup_trials=5, n_warmup_steps=5)
+    if pruning == "hyperband":
+        return HyperbandPruner(min_resource=min(5, epochs), max_resource=epochs)
+    return NopPruner()
+
+
+def distribution(dimension: Dimension) -> BaseDistribution:
+    """Return what Optuna draws a setting from."""
+    if isinstance(dimension, Choices):
+        return CategoricalDistribution(dimension.choices)
+    if dimension.is_whole:
+        return IntDistribution(int(dimension.low), int(dimension.high), log=dimension.log)
+    return FloatDistribution(float(dimension.low), float(dimension.high), log=dimension.log)
