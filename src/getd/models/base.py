@@ -110,7 +110,7 @@ class ScoringModel(nn.Module):
     def auxiliary_loss(
         self, relation: Tensor, entities: Tensor, negatives: Tensor
     ) -> Tensor | None:
-        """Return a weighted loss next to that of scores; ``negatives`` are entities ``(b, k)``."""
+        """Return a further loss, weighted, or None; ``negatives`` are other entities ``(b, k)``."""
         return None
 
     def entity_tables(self) -> dict[str, nn.Embedding]:
