@@ -24,6 +24,21 @@ def test_what_is_there_is_replaced_only_if_one_says_so(tmp_path: Path) -> None:
     assert "mine" not in out.read_text()
 
 
+@pytest.mark.parametrize("name", ["notes.md", "train.json", "train.txt"])
+def test_a_folder_with_files_that_we_would_not_have_written_is_never_replaced(
+    tmp_path: Path, name: str
+) -> None:
+    source = tmp_path / "facts.txt"
+    source.write_text("r\ta\tb\n")
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / name).write_text("mine")
+    with pytest.raises(WriteError) as caught:
+        convert(source, out, overwrite=True)
+    assert str(caught.value) == f"{out} holds more than facts ({name}); choose another place"
+    assert (out / name).read_text() == "mine"
+
+
 @pytest.mark.parametrize(
     ("text", "form"),
     [

@@ -27,15 +27,6 @@ class Conversion:
     notices: tuple[str, ...]  # for the user
 
 
-@dataclass(frozen=True)
-class _Target:
-    """Where to write, and how."""
-
-    path: Path
-    is_file: bool  # else a folder with a file for each split
-    format_name: WriteFormat
-
-
 def convert(
     data: str | Path,
     out: str | Path,
@@ -62,11 +53,11 @@ def convert(
         See :class:`getd.datasets.settings.DataSettings`.
     """
     checked = build(DataSettings, settings, "data")
-    target = _choose_target(Path(out), to)
-    _check_free(target.path, overwrite)
+    target, is_file, format_name = _choose_target(Path(out), to)
+    _check_free(target, overwrite)
 
     named = read_data(data, checked, progress)
-    if not target.is_file:
+    if not is_file:
         named = named.split(checked.seed)
     elif "" not in named.splits:
         own = " and ".join(named.splits)
@@ -74,22 +65,22 @@ def convert(
 
     n_facts = {}
     relations = relations_of(named.splits.values())
-    suffix = FORMATS[target.format_name].suffix
-    with atomic_path(target.path, replace=overwrite) as temporary:
+    suffix = FORMATS[format_name].suffix
+    with atomic_path(target, replace=overwrite) as temporary:
         for split, facts in named.splits.items():
-            path = temporary if target.is_file else temporary / f"{split}{suffix}"
+            path = temporary if is_file else temporary / f"{split}{suffix}"
             path.parent.mkdir(exist_ok=True)
-            write_named(facts, path, target.format_name, relations)
+            write_named(facts, path, format_name, relations)
             n_facts[path.name] = len(facts)
 
     notices = named.notices
-    if target.format_name == "tsv" and any(relation.has_named_roles for relation in relations):
+    if format_name == "tsv" and any(relation.has_named_roles for relation in relations):
         notices = (*notices, "tsv has no place for roles; csv, parquet and jsonl keep them")
     return Conversion(n_facts, notices)
 
 
-def _choose_target(out: Path, to: WriteFormat | None) -> _Target:
-    """A file if its ending is that of a format, else a folder."""
+def _choose_target(out: Path, to: WriteFormat | None) -> tuple[Path, bool, WriteFormat]:
+    """Where to write, whether it is a file (else a folder, with one for each split), and how."""
     formats: tuple[WriteFormat, ...] = get_args(WriteFormat)
     if to is not None and to not in formats:
         raise ConfigError(f"expected one of the forms {', '.join(formats)}, found {to!r}")
@@ -101,10 +92,10 @@ def _choose_target(out: Path, to: WriteFormat | None) -> _Target:
     by_ending = next((name for name in formats if end in FORMATS[name].endings), None)
     path = out.resolve() if out.is_symlink() else out
     if by_ending is None or path.is_dir():
-        return _Target(path, False, to or "tsv")
+        return path, False, to or "tsv"
     if to and FORMATS[to].suffix != FORMATS[by_ending].suffix:
         raise ConfigError(f"{path.name} is for {by_ending}, but --to says {to}")
-    return _Target(path, True, to or by_ending)
+    return path, True, to or by_ending
 
 
 def _check_free(target: Path, overwrite: bool) -> None:
@@ -115,7 +106,7 @@ def _check_free(target: Path, overwrite: bool) -> None:
         raise WriteError(f"{target} exists; choose another place or pass --overwrite")
 
     if target.is_dir():
-        suffixes = [form.suffix for form in FORMATS.values()]
+        suffixes = [form.suffix for form in FORMATS.values() if form.write]
         ours = {f"{split}{suffix}" for split in SPLITS for suffix in suffixes}
         others = sorted({entry.name for entry in target.iterdir()} - ours)
         if others:

@@ -1,13 +1,10 @@
 """Tables of facts, and CSV with a header.
 
-A table has a ``relation`` column, or none and then all its rows are facts of one relation. The
-other columns are the entities:
+A table has a ``relation`` column, or all its rows are facts of one relation. Other columns are:
 
-- ``e1, e2, …``: positions. A fact may have fewer entities than there are columns; its last cells
-  are then empty. A column ``roles``, if there is one, holds the role names of each fact as a JSON
-  list.
-- any other names: roles. A relation has the roles that any of its rows fills, and then every row
-  must fill them.
+- ``e1, e2, …``: positions. The last cells of a fact with fewer entities are empty. A column
+  ``roles``, if there is one, holds the role names of each fact as a JSON list.
+- any other names: roles. Every row of a relation fills the roles that any of its rows fills.
 """
 
 from __future__ import annotations
