@@ -22,7 +22,7 @@ MAX_PAIRS = 2**22  # pairs of slots of one entity that are held at a time
 
 
 class SlotFit:
-    """The slots that every entity fills in some facts; :meth:`of` rates other facts, or these."""
+    """The slots that every entity fills in facts; :meth:`of` rates other facts, or the same."""
 
     def __init__(self, kb: KnowledgeBase, splits: Iterable[Blocks] | None = None) -> None:
         self._first_slot = np.cumsum([0, *(signature.arity for signature in kb.signatures)])
@@ -57,7 +57,7 @@ class SlotFit:
         count = self._counts[find_sorted(self._distinct, fills)]
         fit = np.where(count - own > 0, 1.0, 0.0)
 
-        # The rest are judged by the other slots of their entities, some at a time.
+        # The rest are judged by the other slots of their entities, in parts.
         rest = np.flatnonzero(count - own <= 0)
         sizes = self._starts[entity[rest] + 1] - self._starts[entity[rest]]
         alone = np.ones(len(rest), dtype=bool)

@@ -117,7 +117,7 @@ def validation_mrr(
 def baseline_models(
     kb: KnowledgeBase, trained_on: Sequence[str] = ("train",)
 ) -> dict[str, ScoringModel]:
-    """Count the facts of some splits: the baselines."""
+    """Make the baselines by counting the facts of splits."""
     facts = join(*(kb.split(name) for name in trained_on))
     sizes = (kb.n_relations, kb.n_entities)
     return {

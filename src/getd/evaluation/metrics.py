@@ -13,7 +13,7 @@ MAX_SUMMED = 32  # candidates up to which a harmonic number is summed
 
 
 class Metrics(Record):
-    """What the ranks of some questions come to."""
+    """A summary of ranks."""
 
     mrr: float
     hits_at_1: float

@@ -1,4 +1,4 @@
-"""The protocol of a number: which questions were asked, what was left out, what chose the model.
+"""The protocol of a number: its questions, what was left out, and what chose the model.
 
 Test decides nothing: its known answers are left out only where test itself is evaluated. Whatever
 is chosen or fitted (an epoch, the weights of a memory, temperatures) is ranked with the known
@@ -46,7 +46,7 @@ class Provenance:
         return ChosenEpoch(chosen_on=self.epoch.split, **self.epoch.ranking())
 
     def fitted_memory(self, weights: int | None) -> FittedMemory | None:
-        """Return what a protocol says about a memory of so many weights; None: there is none."""
+        """Return what a protocol says about a memory; ``weights`` is None if there is none."""
         if weights is None:
             return None
         fitted = {}

@@ -24,7 +24,7 @@ from getd.errors import ConfigError, NonFiniteScores, ShapeError, nearest
 from getd.facts.known_answers import Answers
 
 TILE = 2**17  # scores that a thread compares at a time: 1 MB with the outcome, in its cache
-MAX_EXACT = 2**24  # up to here float32 counts exactly
+MAX_EXACT = 2**24  # float32 counts exactly up to this
 
 
 @dataclass(frozen=True, eq=False)

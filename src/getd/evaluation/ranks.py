@@ -5,9 +5,10 @@ Shapes: ``b`` questions in a block, ``m`` candidates in a span.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from math import isqrt
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -24,22 +25,6 @@ from getd.models.base import DotProductModel, ScoringModel
 CHUNK = 2**21  # scores held at a time: 8 MB, near the caches
 MIN_ROWS = 16  # questions in a block; if all candidates would not fit, these are cut into spans
 MAX_ROWS = 512  # keeps what a model makes of a block of questions small next to its scores
-
-
-@dataclass(frozen=True)
-class BlockScorer:
-    """Scores a block of questions, and says how far rounding can put the scores apart."""
-
-    # The scores (b, m) of the candidates start .. stop - 1, valid until the next call.
-    score: Callable[[int, int], Tensor]
-    # The rounding (b, 1), from the answers (b,) and scores (b, m) that theirs are among.
-    rounding: Callable[[Tensor, Tensor], Tensor] = lambda answers, scores: score_rounding(scores)
-
-    def level(self, answers: Tensor, scores: Tensor, start: int) -> Level:
-        """Return the scores level with those of the answers, which lie in the span at ``start``."""
-        target = scores.gather(1, (answers - start)[:, None])
-        rounding = self.rounding(answers, scores)
-        return Level(target - rounding, target + rounding)
 
 
 def rank_facts(
@@ -61,17 +46,13 @@ def rank_facts(
     of a block of questions once and multiplies them with slices of its table, into one buffer:
     memory beyond the table does not depend on the number of entities.
     """
+    check_ties(ties)
     ranks = []
     with model.scoring() as device:
         relation, entities = facts.to_tensors(device)
-        min_rows = MIN_ROWS
-        if model.is_dot_product:
-            min_rows = _balanced_rows(len(facts), model.n_entities, chunk)
-
         for position in range(facts.arity):
-            scorer = _position_scorer(model, relation, entities, position, chunk)
-            slot = _Slot(scorer, model.n_entities, facts, position, known, device, min_rows)
-            ranks.append(_rank_slot(slot, ties, chunk))
+            slot = _Slot(model, facts, position, known, relation, entities, chunk)
+            ranks.append(_rank_slot(slot, ties))
     return Ranks(
         np.column_stack([column.rank for column in ranks]),
         np.column_stack([column.candidates for column in ranks]),
@@ -87,29 +68,106 @@ def rank_relations(
     chunk: int = CHUNK,
 ) -> Ranks:
     """Rank the relation of each fact among all relations, as :func:`rank_facts` ranks entities."""
+    check_ties(ties)
     with model.scoring() as device:
-        _, entities = facts.to_tensors(device)
-
-        def scorer(rows: Tensor) -> BlockScorer:
-            scores = model.score_relations(entities[rows])
-            return BlockScorer(lambda start, stop: scores[:, start:stop])
-
-        slot = _Slot(scorer, model.n_relations, facts, None, known, device, MIN_ROWS)
-        ranks = _rank_slot(slot, ties, chunk)
+        slot = _Slot(model, facts, None, known, *facts.to_tensors(device), chunk)
+        ranks = _rank_slot(slot, ties)
     return Ranks(ranks.rank[:, None], ranks.candidates[:, None])
+
+
+class Block(Protocol):
+    """A block of questions to score."""
+
+    def score(self, start: int, stop: int) -> Tensor:
+        """Score the candidates ``start .. stop - 1``: ``(b, m)``, valid until the next call."""
+
+    def rounding(self, answers: Tensor, scores: Tensor) -> Tensor:
+        """Return how far rounding can put scores apart, ``(b, 1)``; the answers' are among them."""
+
+
+@dataclass(frozen=True, eq=False)
+class _DotProductBlock:
+    """Queries that are multiplied with slices of the table, always into the same memory."""
+
+    query: Tensor
+    table: Tensor
+    buffer: Tensor
+
+    def score(self, start: int, stop: int) -> Tensor:
+        b = len(self.query)
+        scores = self.buffer[: b * (stop - start)].view(b, stop - start)
+        return torch.mm(self.query, self.table[start:stop].T, out=scores)
+
+    def rounding(self, answers: Tensor, scores: Tensor) -> Tensor:
+        return product_rounding(self.query, self.table[answers])
+
+
+@dataclass(frozen=True, eq=False)
+class _ModelBlock:
+    """Questions whose candidates the model scores by their ids."""
+
+    model: ScoringModel
+    relation: Tensor
+    given: Tensor
+    position: int
+
+    def score(self, start: int, stop: int) -> Tensor:
+        candidates = None
+        if stop - start < self.model.n_entities:
+            candidates = torch.arange(start, stop, device=self.given.device)
+        return self.model.score_candidates(self.relation, self.given, self.position, candidates)
+
+    def rounding(self, answers: Tensor, scores: Tensor) -> Tensor:
+        if not isinstance(self.model, DotProductModel):
+            return score_rounding(scores)
+
+        # The model adds something to a dot product: it has the rounding of both.
+        query = self.model.query(self.relation, self.given, self.position)
+        table = self.model.candidates(self.position)
+        return product_rounding(query, table[answers]) + score_rounding(scores)
+
+
+@dataclass(frozen=True, eq=False)
+class _RelationBlock:
+    """Questions whose relation is open, with all their scores."""
+
+    scores: Tensor
+
+    def score(self, start: int, stop: int) -> Tensor:
+        return self.scores[:, start:stop]
+
+    def rounding(self, answers: Tensor, scores: Tensor) -> Tensor:
+        return score_rounding(scores)
 
 
 @dataclass(frozen=True, eq=False)
 class _Slot:
     """The questions that open one slot of facts."""
 
-    scorer: Callable[[Tensor], BlockScorer]  # for the questions of these rows (b,)
-    n_candidates: int
+    model: ScoringModel
     facts: Facts
     position: int | None  # None: the relation
     known: KnownAnswers
-    device: torch.device
-    min_rows: int  # of a block; spans are so short that as many fit
+    relation: Tensor
+    entities: Tensor
+    chunk: int
+
+    @property
+    def n_candidates(self) -> int:
+        return self.model.n_relations if self.position is None else self.model.n_entities
+
+    @property
+    def min_rows(self) -> int:
+        """The rows of a block; spans of candidates are so short that as many fit.
+
+        A tall block makes a better matrix product than a flat one, but is full only if there are
+        few spans. The answers of each span fill about one block if ``rows * width = chunk`` and
+        ``rows = n_questions * width / n_candidates``.
+        """
+        if self.position is None or not self.model.is_dot_product:
+            return MIN_ROWS
+        balanced = isqrt(self.chunk * len(self.facts) // self.n_candidates)
+        return min(max(balanced, MIN_ROWS), MAX_ROWS)
 
     @property
     def answers(self) -> Ids:
@@ -122,85 +180,36 @@ class _Slot:
         known = self.known.lookup(batch.relation, batch.entities, self.position)
         return known.others(self.answers[rows])
 
+    @cached_property
+    def _table(self) -> tuple[Tensor, Tensor]:
+        """The vectors of the candidates of a dot product, and memory for scores."""
+        assert isinstance(self.model, DotProductModel)
+        assert self.position is not None
+        table = self.model.candidates(self.position)
+        return table, table.new_empty(min(self.chunk, MAX_ROWS * len(table)))
 
-def _position_scorer(
-    model: ScoringModel, relation: Tensor, entities: Tensor, position: int, chunk: int
-) -> Callable[[Tensor], BlockScorer]:
-    """Return what scores blocks of questions with one position open."""
-    scorer = _any_scorer(model, position)
-    if isinstance(model, DotProductModel) and model.is_dot_product:
-        scorer = _dot_product_scorer(model, position, chunk)
-    open_column = torch.tensor(position, device=entities.device)
+    def block(self, rows: Tensor) -> Block:
+        """Return the questions of these rows, with the answers hidden."""
+        entities = self.entities[rows]
+        if self.position is None:
+            return _RelationBlock(self.model.score_relations(entities))
 
-    def score_rows(rows: Tensor) -> BlockScorer:
-        given = entities[rows].index_fill_(1, open_column, 0)  # hides the answer
-        return scorer(relation[rows], given)
-
-    return score_rows
-
-
-def _dot_product_scorer(
-    model: DotProductModel, position: int, chunk: int
-) -> Callable[[Tensor, Tensor], BlockScorer]:
-    """Queries are made once, and multiplied with slices of the table, all into the same memory."""
-    table = model.candidates(position)
-    buffer = table.new_empty(min(chunk, MAX_ROWS * len(table)))
-
-    def scorer(relation: Tensor, given: Tensor) -> BlockScorer:
-        query = model.query(relation, given, position)
-        b = len(query)
-
-        def score(start: int, stop: int) -> Tensor:
-            scores = buffer[: b * (stop - start)].view(b, stop - start)
-            return torch.mm(query, table[start:stop].T, out=scores)
-
-        return BlockScorer(score, lambda answers, scores: product_rounding(query, table[answers]))
-
-    return scorer
+        relation = self.relation[rows]
+        entities[:, self.position] = 0
+        if isinstance(self.model, DotProductModel) and self.model.is_dot_product:
+            query = self.model.query(relation, entities, self.position)
+            return _DotProductBlock(query, *self._table)
+        return _ModelBlock(self.model, relation, entities, self.position)
 
 
-def _any_scorer(model: ScoringModel, position: int) -> Callable[[Tensor, Tensor], BlockScorer]:
-    """The model scores spans of candidates, given by their ids."""
-
-    def scorer(relation: Tensor, given: Tensor) -> BlockScorer:
-        def score(start: int, stop: int) -> Tensor:
-            everything = stop - start == model.n_entities
-            candidates = None if everything else torch.arange(start, stop, device=given.device)
-            return model.score_candidates(relation, given, position, candidates)
-
-        if not isinstance(model, DotProductModel):
-            return BlockScorer(score)
-
-        # The model adds something to a dot product: it has the rounding of both.
-        query = model.query(relation, given, position)
-        table = model.candidates(position)
-
-        def rounding(answers: Tensor, scores: Tensor) -> Tensor:
-            return product_rounding(query, table[answers]) + score_rounding(scores)
-
-        return BlockScorer(score, rounding)
-
-    return scorer
-
-
-def _balanced_rows(n_questions: int, n_candidates: int, chunk: int) -> int:
-    """Return the rows of a block for which each span's answers fill about one block.
-
-    A tall block makes a better matrix product than a flat one, but is full only if there are few
-    spans: ``rows * width = chunk`` and ``rows = n_questions * width / n_candidates``.
-    """
-    return min(max(isqrt(chunk * n_questions // n_candidates), MIN_ROWS), MAX_ROWS)
-
-
-def _rank_slot(slot: _Slot, ties: Ties, chunk: int) -> Ranks:
+def _rank_slot(slot: _Slot, ties: Ties) -> Ranks:
     """Rank the answers block by block; all answers of a block lie in one span of candidates."""
-    check_ties(ties)
     counts = np.zeros((2, len(slot.facts)))
     others = np.zeros(len(slot.facts), dtype=np.int64)
 
-    width = max(1, min(slot.n_candidates, chunk // slot.min_rows))
+    width = max(1, min(slot.n_candidates, slot.chunk // slot.min_rows))
     spans = _cuts(slot.n_candidates, width)
-    max_rows = max(1, min(chunk // width, MAX_ROWS))
+    max_rows = max(1, min(slot.chunk // width, MAX_ROWS))
     home = np.searchsorted(spans, slot.answers, side="right") - 1
     for span in np.unique(home):
         rows = np.flatnonzero(home == span)
@@ -231,16 +240,19 @@ def _count_block(slot: _Slot, rows: Ids, spans: Ids, home: int) -> tuple[Floats,
     span_of = np.searchsorted(spans, value, side="right") - 1
     order = np.argsort(span_of, kind="stable")
     ends = np.searchsorted(span_of[order], np.arange(len(spans)))
-    left_out = torch.tensor(np.stack([row, value])[:, order], device=slot.device)
+    device = slot.entities.device
+    left_out = torch.tensor(np.stack([row, value])[:, order], device=device)
 
-    answers = torch.tensor(slot.answers[rows], device=slot.device)
-    counts = torch.zeros(2, len(rows), dtype=torch.float64, device=slot.device)
-    scorer = slot.scorer(torch.tensor(rows, device=slot.device))
+    answers = torch.tensor(slot.answers[rows], device=device)
+    counts = torch.zeros(2, len(rows), dtype=torch.float64, device=device)
+    block = slot.block(torch.tensor(rows, device=device))
     for span in sorted(range(len(spans) - 1), key=lambda number: number != home):
         start = int(spans[span])
-        scores = scorer.score(start, int(spans[span + 1]))
+        scores = block.score(start, int(spans[span + 1]))
         if span == home:
-            level = scorer.level(answers, scores, start)
+            target = scores.gather(1, (answers - start)[:, None])
+            rounding = block.rounding(answers, scores)
+            level = Level(target - rounding, target + rounding)
         span_rows, span_values = left_out[:, ends[span] : ends[span + 1]]
         counts += count_rivals(scores, level, span_rows, span_values - start)
     return counts.cpu().numpy(), others

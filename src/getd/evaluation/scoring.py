@@ -1,7 +1,7 @@
 """Filtered scores: every candidate of a question scored, with known answers left out.
 
-Everything that needs whole rows of scores asks here: calibration, the fit of a memory, the loss on
-validation, predictions. Ranks have a streaming kernel of their own (:mod:`~getd.evaluation.ranks`).
+Whatever needs whole rows of scores gets them from this module: calibration, the fit of a memory,
+the loss on validation, predictions. Ranks are counted in a stream (:mod:`~getd.evaluation.ranks`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def filtered_scores(
     temperature: float | None = None,
     budget: int = SCORE_BUDGET,
 ) -> Iterator[ScoredBatch]:
-    """Score all candidates at some positions of facts: batch by batch, position by position.
+    """Score all candidates at positions of facts, batch by batch and position by position.
 
     The model scores in evaluation mode and without gradients. The deadline is checked before each
     batch, which has at most ``budget`` scores for a position. With a ``temperature``, scores are

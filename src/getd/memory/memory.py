@@ -105,7 +105,7 @@ class Memory(nn.Module):
     def _lookups(
         self, relation: Tensor, entities: Tensor, position: int
     ) -> Iterator[tuple[str, str, Tensor]]:
-        """Yield the name of some counts, the source they belong to, and the keys to look up."""
+        """Yield the name of counts, the source they belong to, and the keys to look up."""
         arity = entities.shape[1]
         for given in _given(arity, position):
             name = _name(given)
