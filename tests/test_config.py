@@ -46,7 +46,8 @@ def test_an_unknown_setting_is_refused_with_the_nearest_name() -> None:
 
 def test_a_mistyped_value_is_refused_with_what_was_found() -> None:
     assert message({"epochs": "many"}) == (
-        "training.epochs: input should be a valid integer, unable to parse string as an integer, found 'many'"
+        "training.epochs: input should be a valid integer, "
+        "unable to parse string as an integer, found 'many'"
     )
     assert message({"epochs": 0}) == "training.epochs: input should be greater than 0, found 0"
     assert (
@@ -64,11 +65,11 @@ def test_a_missing_setting_is_named() -> None:
 
 
 def test_overrides_are_toml_values_or_plain_text() -> None:
-    found = override(
+    tables = override(
         {"training": {"epochs": 5}},
         ["training.epochs=7", "training.regime=kvsall", "model.ranks=[2, 3]"],
     )
-    assert found == {"training": {"epochs": 7, "regime": "kvsall"}, "model": {"ranks": [2, 3]}}
+    assert tables == {"training": {"epochs": 7, "regime": "kvsall"}, "model": {"ranks": [2, 3]}}
 
 
 def test_overrides_leave_what_they_are_given_alone() -> None:

@@ -1,4 +1,7 @@
-"""Names are shown, never obeyed: no control character and no markup of a file reaches the terminal, a page or a log."""
+"""Names are shown, never obeyed.
+
+No control character and no markup of a file reaches the terminal, a page or a log.
+"""
 
 from __future__ import annotations
 
@@ -66,10 +69,10 @@ def test_a_bad_line_shows_what_it_holds_escaped(tmp_path: Path, getd: Getd) -> N
     path.write_text(f"{RED}\n{'x' * 100_000}\n")
     result = getd("info", path)
     first, second = result.err.splitlines()
-    told = "expected a relation and at least one entity, found only"
-    assert first == f"{path}:1: {told} '\\x1b[31mred' (2 bad lines)"
+    message = "expected a relation and at least one entity, found only"
+    assert first == f"{path}:1: {message} '\\x1b[31mred' (2 bad lines)"
     assert len(second) == 300
-    assert second.startswith(f"{path}:2: {told} 'xxx")
+    assert second.startswith(f"{path}:2: {message} 'xxx")
 
 
 def test_a_path_is_shown_escaped(tmp_path: Path, getd: Getd) -> None:
@@ -172,7 +175,7 @@ def test_the_pages_of_the_service_escape_the_same_characters_wherever_they_show_
         encoding="utf-8"
     )
 
-    # texts come into the page by element(), tell() and four other ways, each of which makes them visible
+    # Texts come into the page by element(), tell() and four other ways; each makes them visible.
     assert 'children.map(child => typeof child === "string" ? visible(child) : child)' in page
     assert set(re.findall(r"textContent = ([^;]*);", page)) == {
         "visible(text)",

@@ -1,4 +1,4 @@
-"""What is installed with getd alone is enough to train and to ask; each extra that is missing is named."""
+"""Without extras, getd trains and predicts; a missing extra is named."""
 
 from __future__ import annotations
 

@@ -88,10 +88,8 @@ def test_a_single_file_is_split_into_a_folder_as_it_would_be_loaded(
 
 def test_splits_do_not_fit_into_one_file(getd: Getd, tmp_path: Path) -> None:
     result = getd("convert", "demo", tmp_path / "demo.tsv")
-    assert (result.code, result.err) == (
-        1,
-        f"{tmp_path / 'demo.tsv'}: demo has train and valid and test; name a folder to write them to\n",
-    )
+    message = "demo has train and valid and test; name a folder to write them to"
+    assert (result.code, result.err) == (1, f"{tmp_path / 'demo.tsv'}: {message}\n")
 
 
 def test_a_compressed_file_is_not_written_by_mistake(getd: Getd, tmp_path: Path) -> None:

@@ -48,10 +48,10 @@ def cells(out: str, first: str) -> list[str]:
 def test_evaluate_shows_the_metrics_of_the_model_and_of_the_baselines(
     getd: Getd, run: Path
 ) -> None:
-    found = open_run(run).evaluate("test")
+    evaluation = open_run(run).evaluate("test")
     out = getd("evaluate", run).out
-    assert f"{found.mrr:.4f}" in cells(out, "this model")
-    for name, baseline in found.baselines.items():
+    assert f"{evaluation.mrr:.4f}" in cells(out, "this model")
+    for name, baseline in evaluation.baselines.items():
         assert f"{baseline.mrr:.4f}" in cells(out, f"baseline: {name}")
 
 

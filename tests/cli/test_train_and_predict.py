@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from getd.cli.app import main
 from getd.config import read_toml
-from getd.models.registry import MODELS
+from getd.models import MODELS, ScoringModel, registry
 from getd.runs.config import Config
 from getd.runs.folder import RunFolder
 from tests.conftest import Result
@@ -64,10 +66,35 @@ def test_train_json_is_one_object(getd: Getd, tmp_path: Path) -> None:
         "n-cp",
         *QUICK[:4],
     )
-    found = json.loads(result.out)
-    assert (found["epochs"], result.err) == (2, f"note: {found['notices'][0]}\n")
-    assert set(found["report"]["baselines"]) == {"frequency", "lookup"}
+    record = json.loads(result.out)
+    assert (record["epochs"], result.err) == (2, f"note: {record['notices'][0]}\n")
+    assert set(record["report"]["baselines"]) == {"frequency", "lookup"}
     assert read_toml(tmp_path / "run" / "config.toml")["training"]["seed"] == 3
+
+
+def test_a_training_parses_its_config_once_and_builds_its_model_once(
+    getd: Getd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configs: list[Config] = []
+    models: list[str] = []
+
+    def count_config(self: Config, *values: Any, **named: Any) -> None:
+        configs.append(self)
+        build_config(self, *values, **named)
+
+    def count_model(name: str, *values: Any) -> ScoringModel:
+        models.append(name)
+        return build_model(name, *values)
+
+    build_config = Config.__init__
+    build_model = registry.make_model
+    monkeypatch.setattr(Config, "__init__", count_config)
+    for module in list(sys.modules.values()):
+        if getattr(module, "make_model", None) is build_model:
+            monkeypatch.setattr(module, "make_model", count_model)
+
+    assert getd("train", "demo", "--out", tmp_path / "run", "--quiet", *QUICK).code == 0
+    assert (len(configs), models) == (1, ["getd"])
 
 
 def test_a_config_names_data_and_published_values(getd: Getd, tmp_path: Path) -> None:
@@ -109,10 +136,10 @@ def test_mistakes_are_one_line(getd: Getd, arguments: list[str], code: int, mess
 
 
 def test_evaluate_json_has_what_is_promised(getd: Getd, run: Path) -> None:
-    found = json.loads(getd("evaluate", run, "--json").out)
-    assert {"protocol", "metrics", "baselines", "by"} <= set(found)
-    assert {"mrr", "hits_at_1", "hits_at_3", "hits_at_10"} <= set(found["metrics"])
-    assert found["protocol"]["split"] == "test"
+    report = json.loads(getd("evaluate", run, "--json").out)
+    assert {"protocol", "metrics", "baselines", "by"} <= set(report)
+    assert {"mrr", "hits_at_1", "hits_at_3", "hits_at_10"} <= set(report["metrics"])
+    assert report["protocol"]["split"] == "test"
 
 
 @pytest.mark.parametrize("by", ["arity", "position", "relation", "seen"])
@@ -124,15 +151,17 @@ def test_evaluate_shows_groups(getd: Getd, run: Path, by: str) -> None:
 
 
 def test_predict_answers_by_position_by_role_and_for_relations(getd: Getd, run: Path) -> None:
-    found = json.loads(getd("predict", run, "born in", "Ada Hale", "?", "--top", 3, "--json").out)
-    assert found["question"] == ["born in", "Ada Hale", "?"]
-    assert [set(answer) for answer in found["answers"]] == [
+    answered = json.loads(
+        getd("predict", run, "born in", "Ada Hale", "?", "--top", 3, "--json").out
+    )
+    assert answered["question"] == ["born in", "Ada Hale", "?"]
+    assert [set(answer) for answer in answered["answers"]] == [
         {"entity", "score", "probability", "confidence", "known"}
     ] * 3
     by_role = json.loads(
         getd("predict", run, "born in", "city=?", "player=Ada Hale", "--top", 3, "--json").out
     )
-    assert by_role == found
+    assert by_role == answered
     relations = json.loads(getd("predict", run, "?", "Ada Hale", "Oxbow", "--json").out)
     assert {answer["relation"] for answer in relations["answers"]} <= {
         "born in",
@@ -144,8 +173,8 @@ def test_predict_answers_by_position_by_role_and_for_relations(getd: Getd, run: 
 
 def test_predict_answers_a_file(getd: Getd, run: Path, tmp_path: Path) -> None:
     (tmp_path / "asked.txt").write_text("born in\tAda Hale\t?\nborn in\t?\tOxbow\n")
-    found = json.loads(getd("predict", run, "--questions", tmp_path / "asked.txt", "--json").out)
-    assert [record["question"][2] for record in found["answers"]] == ["?", "Oxbow"]
+    answered = json.loads(getd("predict", run, "--questions", tmp_path / "asked.txt", "--json").out)
+    assert [record["question"][2] for record in answered["answers"]] == ["?", "Oxbow"]
 
 
 @pytest.mark.parametrize(
@@ -164,13 +193,13 @@ def test_questions_that_are_none(
 
 
 def test_models_are_listed_with_their_settings(getd: Getd) -> None:
-    found = {
+    models = {
         record["name"]: record for record in json.loads(getd("models", "--json").out)["models"]
     }
-    assert list(found) == [*MODELS, "frequency", "lookup"]
-    assert found["getd"]["settings"]["ring_ranks"] == 40
-    assert (found["transe"]["arity"], found["rae"]["arity"]) == ("2", "any")
-    assert all(found[name]["about"] and found[name]["parameters"] for name in MODELS)
+    assert list(models) == [*MODELS, "frequency", "lookup"]
+    assert models["getd"]["settings"]["ring_ranks"] == 40
+    assert (models["transe"]["arity"], models["rae"]["arity"]) == ("2", "any")
+    assert all(models[name]["about"] and models[name]["parameters"] for name in MODELS)
     shown = getd("models").out
     assert "model.ring_ranks" in shown
     assert re.search("model.batch_norm +true", shown)
@@ -178,14 +207,14 @@ def test_models_are_listed_with_their_settings(getd: Getd) -> None:
 
 
 def test_parameters_are_counted_for_a_data_set(getd: Getd) -> None:
-    found = {
+    models = {
         record["name"]: record
         for record in json.loads(getd("models", "Synthetic10-3", "--json").out)["models"]
     }
     assert (
-        found["n-cp"]["parameters"] == 25 * (3 * 10 + 2) + 16 * 25
+        models["n-cp"]["parameters"] == 25 * (3 * 10 + 2) + 16 * 25
     )  # three tables, relations, batch norm
-    assert found["transe"]["parameters"] is None
+    assert models["transe"]["parameters"] is None
     assert "not for these facts" in getd("models", "Synthetic10-3").out
 
 
@@ -212,9 +241,9 @@ def test_every_model_trains_evaluates_and_predicts(getd: Getd, tmp_path: Path, m
         "--json",
         "--quiet",
     )
-    found = json.loads(result.out)
-    assert (found["epochs"], found["report"]["protocol"]["sample"]) == (1, 10)
-    assert result.err == "".join(f"note: {notice}\n" for notice in found["notices"])
+    record = json.loads(result.out)
+    assert (record["epochs"], record["report"]["protocol"]["sample"]) == (1, 10)
+    assert result.err == "".join(f"note: {notice}\n" for notice in record["notices"])
     kb = RunFolder(tmp_path / "run").read_knowledge_base()
     fact = kb.split("test")[2].take(slice(0, 1))
     question = [kb.relations[int(fact.relation[0])], "?", kb.entities[int(fact.entities[0, 1])]]
@@ -227,8 +256,9 @@ def test_every_model_trains_evaluates_and_predicts(getd: Getd, tmp_path: Path, m
 def test_a_model_for_two_entities_names_those_for_more(getd: Getd, tmp_path: Path) -> None:
     result = getd("train", "demo", "--model", "complex", "--out", str(tmp_path / "run"))
     others = [name for name in MODELS if not MODELS[name].model.binary_only]
-    told = f"complex is for facts of two entities, found arity 3, 4; for any arity: {', '.join(others)}\n"
-    assert (result.code, result.err) == (2, told)
+    message = "complex is for facts of two entities, found arity 3, 4"
+    expected = f"{message}; for any arity: {', '.join(others)}\n"
+    assert (result.code, result.err) == (2, expected)
     assert not (tmp_path / "run").exists()
 
 
@@ -244,8 +274,8 @@ def test_every_row_is_a_config_that_can_be_trained(path: Path) -> None:
 
 
 def test_info_shows_the_baselines_on_request(getd: Getd) -> None:
-    found = json.loads(getd("info", "demo", "--baselines", "--json").out)
-    assert 0 < found["baselines"]["frequency"]["mrr"] < found["baselines"]["lookup"]["mrr"] < 0.5
+    report = json.loads(getd("info", "demo", "--baselines", "--json").out)
+    assert 0 < report["baselines"]["frequency"]["mrr"] < report["baselines"]["lookup"]["mrr"] < 0.5
     assert "baseline: lookup" in getd("info", "demo", "--baselines").out
-    assert json.loads(getd("info", "demo", "--floors", "--json").out) == found
+    assert json.loads(getd("info", "demo", "--floors", "--json").out) == report
     assert "baselines" not in json.loads(getd("info", "demo", "--json").out)

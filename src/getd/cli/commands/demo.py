@@ -15,7 +15,7 @@ from getd.cli.reports import show_answers, show_training
 def demo(
     *,
     out: Annotated[
-        Path, Parameter(help="Run folder. A run of the demo that is there is replaced.")
+        Path, Parameter(help="Run folder. An earlier run of the demo is replaced.")
     ] = Path("runs/demo"),
     quiet: Quiet = False,
     json: Json = False,
