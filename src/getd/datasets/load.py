@@ -96,16 +96,8 @@ def _locate(data: str | Path, progress: Progress | None) -> _Source:
     if name == "":
         raise DataNotFound("expected a path or the name of a data set, found an empty one")
 
-    path = Path(data)
-    is_path = path.exists()
-    if not is_path:
-        folder = find_dataset(data, progress) if isinstance(data, str) else None
-        if folder is None and (path.is_absolute() or len(path.parts) > 1):
-            raise DataNotFound(f"{data}: no such file or folder")
-        if folder is None:
-            hint = nearest(name, data_names())
-            raise DataNotFound(f"no file, folder or data set {name!r}{hint}")
-        path = folder
+    is_path = Path(data).exists()
+    path = Path(data) if is_path else _find_by_name(data, progress)
     split_files = find_splits(path) if path.is_dir() else SplitFiles({"": [path]})
 
     notices = []
@@ -122,6 +114,16 @@ def _locate(data: str | Path, progress: Progress | None) -> _Source:
         resolved = path.resolve()
         name = resolved.name if resolved.is_dir() else resolved.name.split(".")[0] or resolved.name
     return _Source(name, path, split_files.files, tuple(notices))
+
+
+def _find_by_name(data: str | Path, progress: Progress | None) -> Path:
+    folder = find_dataset(data, progress) if isinstance(data, str) else None
+    if folder is not None:
+        return folder
+    if Path(data).is_absolute() or len(Path(data).parts) > 1:
+        raise DataNotFound(f"{data}: no such file or folder")
+    hint = nearest(str(data), data_names())
+    raise DataNotFound(f"no file, folder or data set {str(data)!r}{hint}")
 
 
 def _read_files(source: _Source, settings: DataSettings) -> NamedSplits:

@@ -47,11 +47,7 @@ def find_splits(folder: Path) -> SplitFiles:
         loose = {}
 
     sources = loose | exact
-    for split, paths in sources.items():
-        if len(paths) > 1:
-            names = ", ".join(path.name for path in paths)
-            message = f"expected one source of {split} facts, found {names}"
-            raise FactFileError(folder, [("", message)])
+    _check_one_each(folder, sources)
     if not sources and not others:
         expected = f"files train, valid, test ending in {', '.join(ENDINGS)}"
         raise DataNotFound(f"{folder}: expected {expected}, found none")
@@ -86,6 +82,14 @@ def _sort_out(folder: Path) -> tuple[_Paths, _Paths, list[Path]]:
             wrong = f"{entry.name}/ without such files" if entry.is_dir() else entry.name
             raise FactFileError(folder, [("", f"{expected}, found {wrong}")])
     return exact, loose, others
+
+
+def _check_one_each(folder: Path, sources: _Paths) -> None:
+    for split, paths in sources.items():
+        if len(paths) > 1:
+            names = ", ".join(path.name for path in paths)
+            message = f"expected one source of {split} facts, found {names}"
+            raise FactFileError(folder, [("", message)])
 
 
 def _fact_files(path: Path) -> list[Path]:
