@@ -97,7 +97,7 @@ def test_a_space_says_which_values_of_a_config_lie_in_it_and_what_is_logarithmic
     norm = Choices(choices=("batch", "none"))
     dimensions = {"training.learning_rate": rate, "model.entity_dim": dim, "model.norm": norm}
     space = Space(dimensions)
-    assert space.logarithmic == {"training.learning_rate"}
+    assert space.logarithmic == ["training.learning_rate"]
     assert space.tables()["model.norm"] == {"choices": ("batch", "none")}
 
     model = {"name": "n-cp", "entity_dim": 9, "norm": "none"}

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, partial
-from importlib.resources import files
-from pathlib import Path
 
 from getd.config import read_toml
 from getd.experiments import figure_checks, table_checks
 from getd.experiments.result import CheckedClaim
 from getd.experiments.result_index import NotMeasured, ResultIndex
+from getd.experiments.rows import PACKAGE
 from getd.experiments.table_checks import Check
 
 
@@ -20,20 +19,21 @@ class Claim:
 
     text: str
     rule: str
+    figures: str  # the template of the figures that decide it
     check: Check
 
 
 @cache
 def all_claims() -> tuple[Claim, ...]:
     """Read the claims in the order of the paper."""
-    path = Path(str(files("getd.experiments") / "claims.toml"))
     checks = vars(table_checks) | vars(figure_checks)
     claims = []
-    for table in read_toml(path)["claim"]:
+    for table in read_toml(PACKAGE / "claims.toml")["claim"]:
         text = table.pop("text")
         rule = table.pop("rule")
+        figures = table.pop("figures", "")
         check = checks[table.pop("check")]
-        claims.append(Claim(text, rule, partial(check, **table)))
+        claims.append(Claim(text, rule, figures, partial(check, **table)))
     return tuple(claims)
 
 
@@ -45,8 +45,9 @@ def check_claims(results: ResultIndex) -> list[CheckedClaim]:
 def check_claim(claim: Claim, results: ResultIndex) -> CheckedClaim:
     """Decide one claim."""
     try:
-        holds, figures = claim.check(results)
-        verdict = "shown" if holds else "refuted"
+        decided = claim.check(results)
+        figures = claim.figures.format(**decided.figures)
+        verdict = "shown" if decided.holds else "refuted"
     except NotMeasured as missing:
         figures = missing.reason
         verdict = "not measured"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from statistics import mean
 
 from getd.experiments.result_index import NotMeasured, ResultIndex
-from getd.experiments.table_checks import ROUNDED, Verdict
+from getd.experiments.table_checks import ROUNDED, Verdict, verdict
+from getd.experiments.text import listed
 
 SERIES = ("GETD", "n-TuckER", "n-CP")
 SEED_NOISE = 0.005  # a difference of MRR that another seed may make
@@ -22,36 +24,32 @@ SHAPES: Mapping[str, Mapping[int, Sequence[int]]] = {  # the paper's, its slip a
 }
 
 
-def loss_rises(results: ResultIndex, row: str) -> Verdict:
-    """Only the test loss of n-TuckER ends a tenth or more above its lowest point."""
-    rises = {}
-    figures = []
-    for series in SERIES:
-        loss = results.curve(row, series, "test_loss")
-        lowest = loss.index(min(loss))
-        rises[series] = loss[-1] / loss[lowest] - 1
-        figures.append(f"{series} {rises[series]:+.0%} after its lowest at epoch {lowest + 1}")
-    return _only_tucker(rises), "; ".join(figures)
+@dataclass(frozen=True)
+class Turn:
+    """The best point of a curve by epoch, and its last one."""
+
+    epoch: int
+    best: float
+    last: float
+
+    @property
+    def worse(self) -> float:
+        """How much worse the curve ends, as a share of its best point."""
+        return abs(self.last / self.best - 1)
 
 
-def mrr_falls(results: ResultIndex, row: str) -> Verdict:
-    """Only the MRR of n-TuckER ends a tenth or more below its highest point."""
-    falls = {}
-    figures = []
-    for series in SERIES:
-        mrr = results.curve(row, series, "test_mrr")
-        falls[series] = 1 - mrr[-1] / max(mrr)
-        figures.append(f"{series} {max(mrr):.3f} at its best, {mrr[-1]:.3f} in the end")
-    return _only_tucker(falls), "; ".join(figures)
+def only_tucker_overfits(results: ResultIndex, row: str, key: str) -> Verdict:
+    """Only the curve of n-TuckER, test loss or MRR, ends a tenth or more worse than its best."""
+    turns = {series: _turn(results, row, series, key) for series in SERIES}
+    others = max(turns["GETD"].worse, turns["n-CP"].worse)
+    return verdict(turns["n-TuckER"].worse > OVERFITTING > others, **turns)
 
 
 def loss_turns_at(results: ResultIndex, row: str, epoch: int, around: int) -> Verdict:
     """The test loss of n-TuckER has its lowest point near an epoch, and ends higher."""
-    loss = results.curve(row, "n-TuckER", "test_loss")
-    lowest = loss.index(min(loss))
-    rise = loss[-1] / loss[lowest] - 1
-    is_near = abs(lowest + 1 - epoch) <= around
-    return is_near and rise > 0, f"lowest at epoch {lowest + 1}, {rise:+.0%} in the end"
+    turn = _turn(results, row, "n-TuckER", "test_loss")
+    is_near = abs(turn.epoch - epoch) <= around
+    return verdict(is_near and turn.worse > 0, turn=turn)
 
 
 def train_losses_fall(results: ResultIndex, row: str, epochs: int) -> Verdict:
@@ -62,93 +60,90 @@ def train_losses_fall(results: ResultIndex, row: str, epochs: int) -> Verdict:
         means = [mean(loss[start : start + epochs]) for start in range(0, len(loss), epochs)]
         if any(after >= before for before, after in pairwise(means)):
             rising.append(series)
-    if rising:
-        return False, f"{' and '.join(rising)} rise in between"
-    return True, "all three fall throughout"
+    exceptions = f"{' and '.join(rising)} rise in between" if rising else ""
+    return verdict(not rising, exceptions=exceptions or "all three fall throughout")
 
 
 def ends_above(results: ResultIndex, row: str, better: str, worse: str) -> Verdict:
     """One model has the higher test MRR after the last epoch."""
-    first = results.curve(row, better, "test_mrr")[-1]
-    second = results.curve(row, worse, "test_mrr")[-1]
-    return first > second, f"{better} {first:.3f}, {worse} {second:.3f}"
+    higher = results.curve(row, better, "test_mrr")[-1]
+    lower = results.curve(row, worse, "test_mrr")[-1]
+    return verdict(higher > lower, better=higher, worse=lower)
 
 
 def parameters_are(
     results: ResultIndex, row: str, published: Mapping[str, str], x: float | None = None
 ) -> Verdict:
     """Millions of parameters, cut (not rounded) to the paper's digits, are those of the paper."""
-    holds = True
-    figures = []
-    for series, text in published.items():
-        number = results.parameters(row, series, x)
-        holds = holds and _cut(number, text) == text
-        figures.append(f"{series} {number / 1e6:.3f} M")
-    return holds, ", ".join(figures)
+    counted = {series: results.parameters(row, series, x) for series in published}
+    holds = all(_cut(counted[series], text) == text for series, text in published.items())
+    return verdict(holds, **{series: number / 1e6 for series, number in counted.items()})
 
 
 def parameter_share(results: ResultIndex, row: str, x: float, percent: float) -> Verdict:
     """GETD has this share of n-TuckER's parameters, rounded to a tenth of a percent."""
     ring = results.parameters(row, "GETD", x)
     tucker = results.parameters(row, "n-TuckER", x)
-    return round(100 * ring / tucker, 1) == percent, f"{ring / tucker:.1%}"
+    return verdict(round(100 * ring / tucker, 1) == percent, share=ring / tucker)
 
 
 def core_against_ring(
-    results: ResultIndex, row: str, ring: str, x: float, sizes: tuple[int, int]
+    results: ResultIndex, row: str, ring: str, x: float, sizes: Sequence[int]
 ) -> Verdict:
     """n-TuckER learns as many more numbers than GETD as its core has more than the ring."""
     tucker = results.parameters(row, "n-TuckER", x)
     getd = results.parameters(row, ring, x)
-    return tucker - getd == sizes[0] - sizes[1], f"n-TuckER {tucker:,} in all, GETD {getd:,}"
+    return verdict(tucker - getd == sizes[0] - sizes[1], tucker=tucker, getd=getd)
 
 
 def tucker_falls(results: ResultIndex, arity: int) -> Verdict:
     """n-TuckER ends well below its smallest size, and is nowhere well above it."""
     curve = results.line(f"figures/synthetic10-{arity}", "n-TuckER")
     chance = results.chance(f"Synthetic10-{arity}")
-    figures = _values(curve)
-    if chance is not None:
-        figures += f"; random order {chance:.3f}"
-    return curve[-1] < curve[0] - FALL and max(curve) <= curve[0] + FALL, figures
+    note = "" if chance is None else f"; random order {chance:.3f}"
+    first = curve[0]
+    holds = curve[-1] < first - FALL and max(curve) <= first + FALL
+    return verdict(holds, curve=listed("{:.3f}", curve), note=note)
 
 
 def ring_holds(results: ResultIndex, arity: int) -> Verdict:
     """GETD with rank 1 is at no size well below its best."""
     curve = results.line(f"figures/synthetic10-{arity}", "GETD, rank 1")
-    return min(curve) >= max(curve) - FALL, _values(curve)
+    return verdict(min(curve) >= max(curve) - FALL, curve=listed("{:.3f}", curve))
 
 
 def always_above(results: ResultIndex) -> Verdict:
     """GETD is above n-TuckER and n-CP at every size."""
-    curves = {series: results.points(SIZES, series) for series in SERIES}
-    ring = curves["GETD"]
+    ring = results.points(SIZES, "GETD")
+    missing = [f"GETD at {size}" for size in ALL_SIZES if size not in ring]
     wrong = []
     for series in SERIES[1:]:
-        for size in sorted(ring.keys() & curves[series].keys()):
-            other = curves[series][size]
-            if ring[size] <= other:
-                wrong.append(f"at {size:g} {ring[size]:.3f}, {series} {other:.3f}")
+        others = results.points(SIZES, series)
+        missing += [f"{series} at {size}" for size in ALL_SIZES if size not in others]
+        for size in sorted(ring.keys() & others.keys()):
+            ours = ring[size]
+            theirs = others[size]
+            if ours <= theirs:
+                wrong.append(f"at {size:g} {ours:.3f}, {series} {theirs:.3f}")
 
-    missing = []
-    for series, curve in curves.items():
-        missing += [f"{series} at {size}" for size in ALL_SIZES if size not in curve]
     if missing and not wrong:
         raise NotMeasured(f"needs {SIZES}, {', '.join(missing)}")
-    return not wrong, "; ".join(wrong) or "at all of them"
+    return verdict(not wrong, exceptions="; ".join(wrong) or "at all of them")
 
 
 def rises_and_flattens(results: ResultIndex) -> Verdict:
     """GETD never falls by more than the noise of a seed, and its last step is below its first."""
     curve = results.line(SIZES, "GETD")
-    steps = [after - before for before, after in pairwise(curve)]
-    return min(steps) >= -SEED_NOISE and steps[-1] < steps[0], _values(curve)
+    steps = _steps(curve)
+    flattens = steps[-1] < steps[0]
+    return verdict(min(steps) >= -SEED_NOISE and flattens, curve=listed("{:.3f}", curve))
 
 
 def tucker_is_unstable(results: ResultIndex) -> Verdict:
     """n-TuckER falls from one size to the next by more than the noise of a seed."""
     curve = results.line(SIZES, "n-TuckER")
-    return any(after < before - SEED_NOISE for before, after in pairwise(curve)), _values(curve)
+    falls = [before - SEED_NOISE > after for before, after in pairwise(curve)]
+    return verdict(any(falls), curve=listed("{:.3f}", curve))
 
 
 def above_at(results: ResultIndex, size: int, other: str, gain: float, rounded: float) -> Verdict:
@@ -156,13 +151,13 @@ def above_at(results: ResultIndex, size: int, other: str, gain: float, rounded: 
     ring = results.point(SIZES, "GETD", size)
     theirs = results.point(SIZES, other, size)
     ratio = ring / theirs - 1
-    return ratio >= gain - rounded, f"GETD {ring:.3f}, {other} {theirs:.3f}: {ratio:+.1%}"
+    return verdict(ratio >= gain - rounded, ring=ring, theirs=theirs, ratio=ratio)
 
 
 def reaches(results: ResultIndex, size: int, mrr: float) -> Verdict:
     """GETD has this MRR at a size, up to the noise of a seed."""
     measured = results.point(SIZES, "GETD", size)
-    return measured >= mrr - SEED_NOISE, f"{measured:.3f}"
+    return verdict(measured >= mrr - SEED_NOISE, mrr=measured)
 
 
 def small_above_large(results: ResultIndex, small: int, beyond: int) -> Verdict:
@@ -173,10 +168,11 @@ def small_above_large(results: ResultIndex, small: int, beyond: int) -> Verdict:
 
     larger = {size: mrr for size, mrr in tucker.items() if size > beyond}
     if not larger:
-        theirs = f"n-TuckER at {max(tucker):g} {tucker[max(tucker)]:.3f}"
+        last = max(tucker)
+        theirs = f"n-TuckER at {last:g} {tucker[last]:.3f}"
         raise NotMeasured(f"needs {SIZES}, n-TuckER over {beyond}; {ours}, {theirs}")
-    figures = ", ".join(f"at {size:g} {mrr:.3f}" for size, mrr in larger.items())
-    return ring > max(larger.values()), f"{ours}; n-TuckER {figures}"
+    theirs = listed("at {:g} {:.3f}", larger.items())
+    return verdict(ring > max(larger.values()), ours=ours, theirs=theirs)
 
 
 def least_parameters(results: ResultIndex) -> Verdict:
@@ -189,7 +185,8 @@ def least_parameters(results: ResultIndex) -> Verdict:
                 ring = results.parameters(SIZES, "GETD", size)
                 if results.parameters(SIZES, series, size) <= ring:
                     wrong.append(f"{series} at {size:g}")
-    return not wrong, f"not against {', '.join(wrong)}" if wrong else "at all of them"
+    exceptions = f"not against {', '.join(wrong)}" if wrong else "at all of them"
+    return verdict(not wrong, exceptions=exceptions)
 
 
 def flat(results: ResultIndex, data: str, low: float, high: float) -> Verdict:
@@ -198,7 +195,9 @@ def flat(results: ResultIndex, data: str, low: float, high: float) -> Verdict:
     values = [mrr for rank, mrr in results.points(row, "GETD").items() if low <= rank <= high]
     if len(values) < 2:
         raise NotMeasured(f"needs {row}, ranks from {low:g} to {high:g}")
-    return max(values) - min(values) < FLAT, f"{min(values):.3f} to {max(values):.3f}"
+    lowest = min(values)
+    highest = max(values)
+    return verdict(highest - lowest < FLAT, lowest=lowest, highest=highest)
 
 
 def only_ranks_below_hurt(results: ResultIndex, data: str, bound: float) -> Verdict:
@@ -206,34 +205,35 @@ def only_ranks_below_hurt(results: ResultIndex, data: str, bound: float) -> Verd
     curve = results.points(f"figures/rank-{data}", "GETD")
     best = max(curve.values())
     hurt = [rank for rank, mrr in curve.items() if mrr < best - FLAT]
-    figures = ", ".join(f"rank {rank:g}: {mrr:.3f}" for rank, mrr in curve.items())
-    return hurt == [rank for rank in curve if rank < bound], figures
+    smaller = [rank for rank in curve if rank < bound]
+    return verdict(hurt == smaller, by_rank=listed("rank {:g}: {:.3f}", curve.items()))
 
 
 def orders_above_tucker(results: ResultIndex, data: str) -> Verdict:
     """Every order is above n-TuckER."""
-    reference = results.metric(f"paper/n-tucker-{data}")
+    tucker = results.metric(f"paper/n-tucker-{data}")
     curve = _orders(results, data)
-    return min(curve.values()) > reference, f"n-TuckER {reference:.3f}; {_by_order(curve)}"
+    return verdict(min(curve.values()) > tucker, tucker=tucker, by_order=_by_order(curve))
 
 
 def least_order_is_best(results: ResultIndex, data: str, gain: float) -> Verdict:
     """The least order has the highest MRR, above n-TuckER by this much."""
-    reference = results.metric(f"paper/n-tucker-{data}")
+    tucker = results.metric(f"paper/n-tucker-{data}")
     curve = _orders(results, data)
     least = curve[min(curve)]
-    figures = f"n-TuckER {reference:.3f}; {_by_order(curve)}"
-    return least == max(curve.values()) and least - reference >= gain - ROUNDED / 10, figures
+    is_best = least == max(curve.values())
+    is_above = least - tucker >= gain - ROUNDED / 10
+    return verdict(is_best and is_above, tucker=tucker, by_order=_by_order(curve))
 
 
 def falls_with_order(results: ResultIndex, data: str) -> Verdict:
     """The MRR is highest at the least order, never rises beyond the noise, and ends lower."""
     curve = _orders(results, data)
     values = list(curve.values())
-    steps = [after - before for before, after in pairwise(values)]
-    starts_highest = values[0] == max(values)
-    ends_lower = values[-1] < values[0] - SEED_NOISE
-    return starts_highest and max(steps) <= SEED_NOISE and ends_lower, _by_order(curve)
+    first = values[0]
+    ends_lower = values[-1] < first - SEED_NOISE
+    holds = first == max(values) and max(_steps(values)) <= SEED_NOISE and ends_lower
+    return verdict(holds, by_order=_by_order(curve))
 
 
 def _orders(results: ResultIndex, data: str) -> dict[float, float]:
@@ -251,11 +251,13 @@ def _orders(results: ResultIndex, data: str) -> dict[float, float]:
 
 
 def _by_order(curve: Mapping[float, float]) -> str:
-    return ", ".join(f"k = {order}: {mrr:.3f}" for order, mrr in curve.items())
+    return listed("k = {}: {:.3f}", curve.items())
 
 
-def _only_tucker(worse: Mapping[str, float]) -> bool:
-    return worse["n-TuckER"] > OVERFITTING and max(worse["GETD"], worse["n-CP"]) < OVERFITTING
+def _turn(results: ResultIndex, row: str, series: str, key: str) -> Turn:
+    curve = results.curve(row, series, key)
+    best = min(curve) if key == "test_loss" else max(curve)
+    return Turn(curve.index(best) + 1, best, curve[-1])
 
 
 def _cut(number: int, pattern: str) -> str:
@@ -269,5 +271,5 @@ def _cut(number: int, pattern: str) -> str:
     return f"{whole}.{rest:0{digits}}" if digits else str(whole)
 
 
-def _values(curve: Sequence[float]) -> str:
-    return ", ".join(f"{value:.3f}" for value in curve)
+def _steps(values: Sequence[float]) -> list[float]:
+    return [after - before for before, after in pairwise(values)]

@@ -207,4 +207,5 @@ def with_test_as_valid(kb: KnowledgeBase) -> KnowledgeBase:
 
 def valid_in_train(kb: KnowledgeBase) -> KnowledgeBase:
     """Return the knowledge base with its validation facts among those of training."""
-    return kb.with_splits(train=join(kb.split("train"), kb.split("valid")), test=kb.split("test"))
+    train = join(kb.split("train"), kb.split("valid"))
+    return kb.with_splits(train=train, test=kb.split("test"))

@@ -42,8 +42,10 @@ class RowStatus:
 def list_rows(into: Path) -> list[RowStatus]:
     """List every row with the number of its results in a folder."""
     results = Counter(result.row for result in read_results(into))
-    rows = all_rows().values()
-    return [RowStatus(r.name, r.info.about, results[r.name], r.info.minutes) for r in rows]
+    statuses = []
+    for name, row in all_rows().items():
+        statuses.append(RowStatus(name, row.info.about, results[name], row.info.minutes))
+    return statuses
 
 
 def reproduce(

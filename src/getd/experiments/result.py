@@ -201,6 +201,7 @@ def describe_training(run: OpenedRun, **more: Any) -> Measurement:
     """Return what a training did, and what its report says about test."""
     history = run.folder.read_history()
     report = run.folder.read_report()
+
     return measurement(
         run.folder.read_config(),
         report,
@@ -218,6 +219,7 @@ def measurement(config: StoredConfig, evaluation: Evaluation, **more: Any) -> Me
     metrics = evaluation.metrics.as_dict()
     interval = metrics.pop("mrr_interval")
     groups = evaluation.as_dict()["by"]
+
     content = {
         "data": config["data"],
         "model": config.model_name,

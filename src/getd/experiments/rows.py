@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib.resources import files
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal
@@ -23,7 +22,8 @@ from getd.runs.config import Config
 from getd.tuning.space import read_space
 
 RowKind = Literal["training", "derived", "figure", "study", "table"]
-ROWS = Path(str(files("getd.experiments") / "rows"))
+PACKAGE = Path(__file__).parent
+ROWS = PACKAGE / "rows"
 MEMBERS = (0, 1, 2)  # the seeds of an ensemble
 KINDS: Mapping[str, RowKind] = {"figures": "figure", "tuning": "study"}  # by folder
 TABLES = {
@@ -187,6 +187,7 @@ def _derived_rows(base: Row) -> list[Row]:
         added = [name for name, is_added in choice if is_added]
         if not added:
             continue
+
         name = "+".join([base.name, *added])
         about = ", ".join([base.info.about, *(ADDITIONS[each] for each in added)])
         n_trainings = len(MEMBERS) if "ensemble" in added else 1

@@ -1,20 +1,18 @@
 """Checks of what the paper says about its tables: link prediction, cost, complexity.
 
-A check says whether a claim holds, and the figures that decide it.
+A check takes the results and the settings of its claim in ``claims.toml``. Its figures are put into
+the template of the claim.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from statistics import mean
 
 from getd.experiments.result import Complexity, Cost
 from getd.experiments.result_index import NotMeasured, ResultIndex
-from getd.models.getd import GETDSettings
 from getd.models.registry import MODELS
-
-Verdict = tuple[bool, str]  # whether the claim holds, and the figures
-Check = Callable[[ResultIndex], Verdict]
 
 N_ARY = {
     "wikipeople-3": "WikiPeople-3",
@@ -26,13 +24,25 @@ TENSOR_MODELS = ("getd", "n-tucker", "n-cp")
 OTHER_MODELS = ("rae", "nalp")
 BINARY_MODELS = ("transe", "distmult", "conve", "complex", "simple")  # and GETD and TuckER
 METRICS = {"mrr": "MRR", "hits_at_10": "Hits@10", "hits_at_3": "Hits@3", "hits_at_1": "Hits@1"}
-SECONDS = {
-    "epoch_seconds": "an epoch",
-    "total_seconds": "a training",
-    "inference_seconds": "ranking test",
-}
 ROUNDED = 0.005  # what a figure of two digits may hide
 BINARY_SIZES = {"entity_dim": 200, "relation_dim": 200, "ring_ranks": 50}
+PAPER_SIZES = "at the paper's sizes"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a claim holds, and the figures that decide it, by their name in the template."""
+
+    holds: bool
+    figures: Mapping[str, object]
+
+
+Check = Callable[[ResultIndex], Verdict]
+
+
+def verdict(holds: bool, **figures: object) -> Verdict:
+    """Make a verdict."""
+    return Verdict(holds, figures)
 
 
 def best_on_all_metrics(results: ResultIndex) -> Verdict:
@@ -42,11 +52,12 @@ def best_on_all_metrics(results: ResultIndex) -> Verdict:
         for key, metric in METRICS.items():
             ours = results.metric(f"paper/getd-{data}", key)
             for model in (*TENSOR_MODELS[1:], *OTHER_MODELS):
-                label = f"{metric} over {MODELS[model].title} on {name}"
-                leads[label] = ours - results.metric(f"paper/{model}-{data}", key)
+                theirs = results.metric(f"paper/{model}-{data}", key)
+                leads[f"{metric} over {MODELS[model].title} on {name}"] = ours - theirs
 
     smallest = min(leads, key=leads.__getitem__)
-    return leads[smallest] > 0, f"smallest lead {leads[smallest]:+.3f}: {smallest}"
+    lead = leads[smallest]
+    return verdict(lead > 0, lead=lead, where=smallest)
 
 
 def tensor_models_above_others(results: ResultIndex) -> Verdict:
@@ -61,19 +72,17 @@ def tensor_models_above_others(results: ResultIndex) -> Verdict:
                     lower = f"{MODELS[model].title} {ours:.3f}"
                     higher = f"{MODELS[other].title} {theirs:.3f}"
                     wrong.append(f"{lower} below {higher} on {name}")
-    return not wrong, "; ".join(wrong) or "all of them are"
+    return verdict(not wrong, exceptions="; ".join(wrong) or "all of them are")
 
 
 def above_state_of_the_art(results: ResultIndex, gain: float) -> Verdict:
     """GETD is above the better of RAE and NaLP by more than a share, on average over the sets."""
     gains = {}
-    for data, name in N_ARY.items():
+    for data in N_ARY:
         best = max(results.metric(f"paper/{other}-{data}") for other in OTHER_MODELS)
-        gains[name] = results.metric(f"paper/getd-{data}") / best - 1
-
+        gains[data] = results.metric(f"paper/getd-{data}") / best - 1
     average = mean(gains.values())
-    figures = ", ".join(f"{name} {value:+.1%}" for name, value in gains.items())
-    return average > gain, f"{average:+.1%} on average: {figures}"
+    return verdict(average > gain, average=average, **gains)
 
 
 def above_nalp(results: ResultIndex, data: str, gain: float, hits: float) -> Verdict:
@@ -83,11 +92,10 @@ def above_nalp(results: ResultIndex, data: str, gain: float, hits: float) -> Ver
     difference = results.metric(ours) - results.metric(theirs)
     ratio = results.metric(ours, "hits_at_1") / results.metric(theirs, "hits_at_1") - 1
 
-    figures = f"MRR {difference:+.3f}, Hits@1 {ratio:+.1%}"
+    holds = difference >= gain - ROUNDED and ratio >= hits - ROUNDED
     sample = results.sample(theirs)
-    if sample:
-        figures += f"; NaLP{sample}"
-    return difference >= gain - ROUNDED and ratio >= hits - ROUNDED, figures
+    note = f"; NaLP{sample}" if sample else ""
+    return verdict(holds, difference=difference, ratio=ratio, note=note)
 
 
 def smaller_gain_with_four_entities(results: ResultIndex) -> Verdict:
@@ -97,23 +105,22 @@ def smaller_gain_with_four_entities(results: ResultIndex) -> Verdict:
         theirs = results.metric(f"paper/nalp-{data}")
         gains[data] = results.metric(f"paper/getd-{data}") - theirs
 
-    figures = ", ".join(f"{name} {gains[data]:+.3f}" for data, name in N_ARY.items())
-    return all(gains[f"{base}-4"] < gains[f"{base}-3"] for base in ("wikipeople", "jf17k")), figures
+    holds = gains["wikipeople-4"] < gains["wikipeople-3"] and gains["jf17k-4"] < gains["jf17k-3"]
+    return verdict(holds, **gains)
 
 
 def in_order(results: ResultIndex, data: str) -> Verdict:
     """GETD, n-TuckER, n-CP: none is below the next."""
     getd, tucker, cp = (results.metric(f"paper/{model}-{data}") for model in TENSOR_MODELS)
-    return getd >= tucker >= cp, f"{getd:.3f}, {tucker:.3f}, {cp:.3f}"
+    return verdict(getd >= tucker >= cp, getd=getd, tucker=tucker, cp=cp)
 
 
 def within_an_hour(results: ResultIndex) -> Verdict:
     """No measured time is above its published one."""
     cost = results.require_table(Cost)
-    measured = cost.measured.model_dump()
-    published = cost.published.model_dump()
-    figures = ", ".join(f"{name} {measured[key]:g} s" for key, name in SECONDS.items())
-    return all(measured[key] <= published[key] for key in SECONDS), f"{figures}, on one CPU core"
+    measured = cost.measured.as_dict()
+    published = cost.published.as_dict()
+    return verdict(all(measured[key] <= published[key] for key in published), **measured)
 
 
 def expressive_as_published(results: ResultIndex) -> Verdict:
@@ -123,7 +130,7 @@ def expressive_as_published(results: ResultIndex) -> Verdict:
         if model.published is not None and model.fully_expressive != model.published:
             negation = "" if model.fully_expressive else "not "
             wrong.append(f"{name} is {negation}fully expressive")
-    return not wrong, ", ".join(wrong) or "each is as published"
+    return verdict(not wrong, exceptions=", ".join(wrong) or "each is as published")
 
 
 def near_tucker(results: ResultIndex, gap: float) -> Verdict:
@@ -131,9 +138,8 @@ def near_tucker(results: ResultIndex, gap: float) -> Verdict:
     ring = results.metric("best/getd-wn18")
     tucker = results.metric("best/tucker-wn18")
     best = max(results.metric(f"best/{model}-wn18") for model in BINARY_MODELS)
-    figures = f"TuckER {tucker:.4f}, GETD {ring:.4f}, the next {best:.4f}; "
-    is_near = tucker - ring < gap + ROUNDED / 10
-    return is_near and tucker >= ring > best, figures + _sizes(results, "wn18")
+    holds = tucker - ring < gap + ROUNDED / 10 and tucker >= ring > best
+    return verdict(holds, tucker=tucker, ring=ring, best=best, sizes=_sizes(results, "wn18"))
 
 
 def above_all_on_fb15k(results: ResultIndex, key: str, gain: float, rounded: float) -> Verdict:
@@ -141,8 +147,8 @@ def above_all_on_fb15k(results: ResultIndex, key: str, gain: float, rounded: flo
     ring = results.metric("best/getd-fb15k", key)
     tucker = results.metric("best/tucker-fb15k", key)
     others = [results.metric(f"best/{model}-fb15k", key) for model in BINARY_MODELS]
-    figures = f"GETD {ring:.3f}, TuckER {tucker:.3f}; {_sizes(results, 'fb15k')}"
-    return ring - tucker >= gain - rounded and ring > max(others), figures
+    holds = ring - tucker >= gain - rounded and ring > max(others)
+    return verdict(holds, ring=ring, tucker=tucker, sizes=_sizes(results, "fb15k"))
 
 
 def binary_parameters(results: ResultIndex, core: int, ring: int) -> Verdict:
@@ -153,7 +159,7 @@ def binary_parameters(results: ResultIndex, core: int, ring: int) -> Verdict:
     if sizes != PAPER_SIZES:
         raise NotMeasured(sizes)
     difference = tucker.parameters - getd.parameters
-    return difference == core - ring, f"TuckER has {difference:,} more"
+    return verdict(difference == core - ring, difference=difference)
 
 
 def not_measured(results: ResultIndex, reason: str) -> Verdict:
@@ -161,16 +167,12 @@ def not_measured(results: ResultIndex, reason: str) -> Verdict:
     raise NotMeasured(reason)
 
 
-PAPER_SIZES = "at the paper's sizes"
-
-
 def _sizes(results: ResultIndex, data: str) -> str:
     """Say at which sizes GETD was measured on a binary set."""
-    settings = results.require(f"best/getd-{data}")[0].settings.model
-    assert isinstance(settings, GETDSettings)
-    measured = settings.model_dump(include=set(BINARY_SIZES))
-    if measured == BINARY_SIZES:
+    settings = results.require(f"best/getd-{data}")[0].settings.model.model_dump()
+    measured = [settings[key] for key in BINARY_SIZES]
+    paper = list(BINARY_SIZES.values())
+    if measured == paper:
         return PAPER_SIZES
-    sizes = " / ".join(str(measured[key]) for key in BINARY_SIZES)
-    paper = " / ".join(map(str, BINARY_SIZES.values()))
-    return f"GETD with sizes {sizes}, the paper's {paper}"
+    sizes = " / ".join(map(str, measured))
+    return f"GETD with sizes {sizes}, the paper's {' / '.join(map(str, paper))}"

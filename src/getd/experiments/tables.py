@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,6 +23,7 @@ from getd.experiments.result import (
     Statistics,
 )
 from getd.experiments.result_index import ResultIndex
+from getd.experiments.rows import PACKAGE
 from getd.facts.facts import count
 from getd.models.registry import MODELS, count_parameters
 from getd.runs.config import Config
@@ -45,15 +45,13 @@ class Published(Settings):
     statistics: dict[str, tuple[int, ...]]
     fully_expressive: dict[str, bool]
     cost: Seconds
-    best_train_only: dict[str, BestPublished]
-    best_train_and_valid: dict[str, BestPublished]
+    best: dict[str, dict[str, BestPublished]]  # by what was trained on
 
 
 @cache
 def published() -> Published:
     """Read what the paper, and others since, published next to the rows."""
-    path = Path(str(files("getd.experiments") / "published.toml"))
-    return build(Published, read_toml(path), "published")
+    return build(Published, read_toml(PACKAGE / "published.toml"), "published")
 
 
 def measure_table(name: str, results: ResultIndex) -> Result:

@@ -7,9 +7,7 @@ A table per setting, ``[training.learning_rate]``, holds either ``choices``, or 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from importlib.resources import files
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -59,26 +57,13 @@ class Choices(Settings):
 Dimension = Range | Choices
 
 
-@dataclass(frozen=True, eq=False)
-class Space(Mapping[str, Dimension]):
+class Space(dict[str, Dimension]):
     """The settings that are searched, by ``section.key``."""
 
-    dimensions: Mapping[str, Dimension]
-
-    def __getitem__(self, name: str) -> Dimension:
-        return self.dimensions[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.dimensions)
-
-    def __len__(self) -> int:
-        return len(self.dimensions)
-
     @property
-    def logarithmic(self) -> set[str]:
+    def logarithmic(self) -> list[str]:
         """The settings that are searched on a logarithmic scale."""
-        ranges = {name: each for name, each in self.items() if isinstance(each, Range)}
-        return {name for name, each in ranges.items() if each.log}
+        return [name for name, each in self.items() if isinstance(each, Range) and each.log]
 
     def tables(self) -> dict[str, Any]:
         """Return the space ready for JSON."""
@@ -102,19 +87,18 @@ def read_space(space: str | Mapping[str, Any], config: Config) -> Space:
     """
     if not isinstance(space, str):
         return _build("space", space, config)
+    path = Path(space)
     if space in SPACES:
-        path = Path(str(files("getd.tuning") / "spaces" / f"{space}.toml"))
-    else:
-        path = Path(space)
-        if not path.exists():
-            hint = f"{nearest(space, SPACES)} (there are {', '.join(SPACES)})"
-            raise ConfigError(f"no space or file {space!r}{hint}")
+        path = Path(__file__).parent / "spaces" / f"{space}.toml"
+    elif not path.exists():
+        hint = f"{nearest(space, SPACES)} (there are {', '.join(SPACES)})"
+        raise ConfigError(f"no space or file {space!r}{hint}")
     return _build(space, read_toml(path), config)
 
 
 def _build(name: str, tables: Mapping[str, Any], config: Config) -> Space:
     settings = config.tables()
-    dimensions: dict[str, Dimension] = {}
+    space = Space()
     for section, keys in tables.items():
         is_table = isinstance(keys, Mapping) and all(isinstance(v, Mapping) for v in keys.values())
         if section not in ("model", "training") or not is_table:
@@ -124,16 +108,16 @@ def _build(name: str, tables: Mapping[str, Any], config: Config) -> Space:
         known = settings[section]
         for key, values in keys.items():
             if key in known and key != "name":
-                dimensions[f"{section}.{key}"] = _dimension(f"{name}: {section}.{key}", values)
+                space[f"{section}.{key}"] = _dimension(f"{name}: {section}.{key}", values)
             elif name not in SPACES:
                 hint = nearest(key, list(known))
                 raise ConfigError(f"{name}: no setting {section}.{key}{hint}")
 
     # Training must accept both ends of every dimension.
-    for setting, dimension in dimensions.items():
+    for setting, dimension in space.items():
         for value in dimension.ends():
             config.with_values({setting: value})
-    return Space(dimensions)
+    return space
 
 
 def _dimension(name: str, values: Mapping[str, Any]) -> Dimension:

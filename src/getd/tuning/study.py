@@ -101,6 +101,7 @@ class Study:
         """
         kb = kb.with_splits(train=kb.split("train"), valid=kb.split("valid"))
         callbacks = callbacks or TuningCallbacks()
+
         while True:
             self._rescue()
             states = [trial.state for trial in self._study.get_trials(deepcopy=False)]

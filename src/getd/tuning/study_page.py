@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
+from string import Template
 from typing import Any
 
 from getd.io.atomic import atomic_path
@@ -14,25 +15,7 @@ from getd.tuning.study import Study
 from getd.tuning.trial import Trial, counts
 from getd.visible import visible
 
-STYLE = """
-:root { color-scheme: light dark; --line: #8886; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
-figure { margin: 1.5rem 0; }
-figure svg { max-width: 100%; height: auto; background: white; border-radius: .4rem; }
-figcaption { font-size: .9rem; opacity: .8; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-table { display: block; overflow-x: auto; }
-th, td { padding: .2rem .6rem; text-align: right; white-space: nowrap; }
-th, td { border-bottom: 1px solid var(--line); }
-tr.best { font-weight: bold; } tr.pruned, tr.lost, tr.running { opacity: .6; }
-"""
-PAGE = """<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>{title}</title>
-<meta name="viewport" content="width=device-width"><style>{style}</style>
-<h1>{title}</h1>
-{body}
-</html>
-"""
+PAGE = Path(__file__).with_name("study_page.html")
 
 
 def write_page(study: Study, path: Path) -> Path:
@@ -43,20 +26,21 @@ def write_page(study: Study, path: Path) -> Path:
     parts.append(_table(trials, best, list(study.space)))
 
     title = escape(f"{study.config.model_name} on {visible(study.data)}")
-    text = PAGE.format(title=title, style=STYLE, body="\n".join(parts))
+    page = Template(PAGE.read_text(encoding="utf-8"))
+    text = page.substitute(title=title, body="\n".join(parts))
     with atomic_path(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return path
 
 
 def _summary(trials: Sequence[Trial], best: Trial | None) -> str:
-    states = ", ".join(f"{number} {state}" for state, number in counts(trials).items() if number)
-    text = f"<p>{len(trials)} trials: {states or 'none yet'}. "
+    states = [f"{number} {state}" for state, number in counts(trials).items() if number]
+    text = f"<p>{len(trials)} trials: {', '.join(states) or 'none yet'}. "
     text += "Chosen on validation; test was not read.</p>"
     if best is not None:
-        values = ", ".join(f"{name} = {_text(value)}" for name, value in best.values.items())
+        values = [f"{name} = {_text(value)}" for name, value in best.values.items()]
         text += f"<p><strong>Best: {best.mrr:.4f}</strong>, trial {best.number}: "
-        text += f"{escape(values)}</p>"
+        text += f"{escape(', '.join(values))}</p>"
     return text
 
 
@@ -84,7 +68,8 @@ def _pictures(study: Study, trials: Sequence[Trial], best: Trial | None) -> list
 
 def _table(trials: Sequence[Trial], best: Trial | None, names: Sequence[str]) -> str:
     header = ["trial", "state", "MRR", "epochs", "minutes", *names]
-    lines = ["<tr>" + "".join(f"<th>{escape(name)}</th>" for name in header) + "</tr>"]
+    titles = [f"<th>{escape(name)}</th>" for name in header]
+    lines = [f"<tr>{''.join(titles)}</tr>"]
 
     for trial in sorted(trials, key=lambda trial: -(trial.mrr or 0.0)):
         minutes = None if trial.seconds is None else trial.seconds / 60
@@ -92,8 +77,8 @@ def _table(trials: Sequence[Trial], best: Trial | None, names: Sequence[str]) ->
         cells += [trial.values.get(name) for name in names]
 
         kind = "best" if best is not None and trial.number == best.number else trial.state
-        shown = "".join(f"<td>{escape(_text(cell))}</td>" for cell in cells)
-        lines.append(f'<tr class="{kind}">{shown}</tr>')
+        shown = [f"<td>{escape(_text(cell))}</td>" for cell in cells]
+        lines.append(f'<tr class="{kind}">{"".join(shown)}</tr>')
     return "<table>" + "\n".join(lines) + "\n</table>"
 
 

@@ -50,23 +50,7 @@ def tune(
     Neither its questions nor its answers: trials and the training that follows rank validation with
     the known answers of train and valid left out, and the run is not evaluated on test.
 
-    Parameters
-    ----------
-    model
-        The name of the model; by default that of the config, or ``getd``.
-    study
-        The file of the study, ``FILE.db`` or ``FILE.journal``; with ``storage``, its name there. An
-        existing study is resumed.
-    trials
-        How many trials to finish in all, by all processes that work on the study.
-    space
-        What is searched: ``paper``, ``wide``, a TOML file, or the tables of one.
-    config
-        Tables ``model`` and ``training``, or a parsed config: what is not searched.
-    storage
-        The address of a database server, where several machines work on one study.
-    out
-        The run folder; by default ``runs/DATA-MODEL-tuned``.
+    The options are those of :func:`getd.tune`; ``retraining`` are the callbacks of that training.
     """
     tables = dict(config.given if isinstance(config, Config) else config or {})
     parsed = Config.parse({**tables, "data": tables.get("data", kb.name)}, model)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from getd.config import read_toml
 from getd.datasets.load import load
 from getd.errors import RunError
 from getd.prediction.answer import Answer
@@ -20,17 +20,7 @@ from getd.runs.opened import OpenedRun
 from getd.training.callbacks import Callbacks
 from getd.training.start import train
 
-DEMO_CONFIG: Mapping[str, Any] = {
-    "data": "demo",
-    "model": {
-        "name": "getd",
-        "entity_dim": 32,
-        "ring_ranks": 12,
-        "entity_dropout": 0.2,
-        "query_dropout": 0.2,
-    },
-    "training": {"epochs": 40, "learning_rate": 0.01, "patience": 10},
-}
+DEMO_CONFIG = read_toml(Path(__file__).with_name("demo.toml"))
 # The position that is hidden in one test fact of each relation.
 HIDDEN_POSITIONS = {"plays for": 1, "transfer": 2, "award": 0, "fixture": 2, "born in": 1}
 TOP = 3  # answers of each question
