@@ -6,13 +6,12 @@ Libraries that take long to import are imported inside the functions that need t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from getd.choices import Pruning
 from getd.datasets.catalogue import DataSet, cache_folder, list_datasets
 from getd.datasets.convert import convert
 from getd.datasets.load import load
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from getd.run import Run
     from getd.runs.config import Config
     from getd.runs.folder import RunFolder
-    from getd.serving.serve import OnReady
     from getd.training.callbacks import Callbacks
     from getd.tuning.study import Study
     from getd.tuning.trial import Trial
@@ -210,16 +208,10 @@ def tune(
     model: str | None = None,
     study: str | Path = "study.db",
     *,
-    trials: int = 50,
-    space: str | Mapping[str, Any] = "paper",
-    config: Config | Mapping[str, Any] | None = None,
-    storage: str | None = None,
-    pruning: Pruning = "median",
-    seed: int = 0,
-    out: str | Path | None = None,
     on_trial: Callable[[Trial, Trial | None, int], None] | None = None,
     trial_callbacks: Callable[[int, int], Callbacks] | None = None,
     callbacks: Callbacks | None = None,
+    **options: Any,
 ) -> Tuned:
     """Search settings on validation, then train with the best ones; test is never read.
 
@@ -228,24 +220,15 @@ def tune(
     model
         The name of the model; by default that of the config, or ``getd``.
     study
-        The file of the study, ``FILE.db`` or ``FILE.journal``; with ``storage``, its name there.
-        An existing study is resumed.
-    trials
-        The number of trials to finish, by all processes that work on the study.
-    space
-        The settings to search: ``paper``, ``wide``, a TOML file or its tables.
-    config
-        Settings that are not searched: tables ``model`` and ``training``.
-    storage
-        The address of a database server, so that several machines can share a study.
-    out
-        The run folder; by default ``runs/DATA-MODEL-tuned``.
+        The file of the study, ``FILE.db`` or ``FILE.journal``; an existing one is resumed.
     on_trial
         Called after each trial with it, the best one so far, and the number of finished ones.
     trial_callbacks
         Returns the callbacks of a trial, from its number and its epochs.
     callbacks
         The callbacks of the training with the best settings.
+    options
+        ``trials, space, config, storage, pruning, seed, out``: see :func:`getd.tuning.tune.tune`.
     """
     if find_spec("optuna") is None:
         raise ConfigError("tuning needs Optuna: pip install 'getd[tune]'")
@@ -259,15 +242,9 @@ def tune(
         kb,
         model,
         study,
-        trials=trials,
-        space=space,
-        config=config,
-        storage=storage,
-        pruning=pruning,
-        seed=seed,
-        out=out,
         callbacks=TuningCallbacks(**functions),
         retraining=callbacks,
+        **options,
     )
 
     page = None
@@ -282,38 +259,16 @@ def tune(
     return Tuned(result.study, result.best, run, page)
 
 
-def reproduce(
-    rows: Iterable[str] = (),
-    *,
-    all_rows: bool = False,
-    seeds: int = 1,
-    budget: float | None = None,
-    into: str | Path = "experiments",
-    runs: str | Path = "runs",
-    progress: Callable[[str], AbstractContextManager[Callbacks]] | None = None,
-) -> Reproduction:
+def reproduce(rows: Iterable[str] = (), **options: Any) -> Reproduction:
     """Measure rows of the paper's tables and figures again, and write the page of results.
 
-    Parameters
-    ----------
-    rows
-        Names of rows; see :func:`list_rows`. Results that exist are kept.
-    seeds
-        The number of seeds: 0 … N-1.
-    budget
-        Minutes after which to stop; the same call resumes.
-    into
-        The folder of results, pictures and their page.
-    runs
-        The folder of run folders.
-    progress
-        Called with the name of each training; returns a context with its callbacks.
+    Options as for :func:`getd.experiments.reproduce.reproduce`.
     """
     if not find_spec("matplotlib"):
         raise ConfigError("pictures of results need matplotlib: pip install 'getd[plots]'")
     from getd.experiments.reproduce import reproduce
 
-    return reproduce(rows, all_rows, seeds, budget, Path(into), Path(runs), progress)
+    return reproduce(rows, **options)
 
 
 def list_rows(into: str | Path = "experiments") -> list[RowStatus]:
@@ -323,36 +278,11 @@ def list_rows(into: str | Path = "experiments") -> list[RowStatus]:
     return list_rows(Path(into))
 
 
-def serve(
-    run: Run | str | Path,
-    *,
-    host: str = "127.0.0.1",
-    port: int = 8000,
-    token: str | None = None,
-    timeout: float = 30.0,
-    max_body: int = 1 << 20,
-    batching: bool = True,
-    on_ready: OnReady | None = None,
-) -> None:
-    """Serve a run over HTTP until interrupted.
-
-    Parameters
-    ----------
-    token
-        Token that requests must send; by default that of the environment, ``GETD_TOKEN``.
-    timeout
-        Seconds that a request may take.
-    max_body
-        Bytes that a request may hold.
-    batching
-        Answer simultaneous requests together.
-    on_ready
-        Called with the address and notices for the user when the service is about to answer.
-    """
+def serve(run: Run | str | Path, **options: Any) -> None:
+    """Serve a run over HTTP until interrupted; options as for :func:`getd.serving.serve.serve`."""
     if any(find_spec(library) is None for library in ("fastapi", "uvicorn", "prometheus_client")):
         raise ConfigError("serving needs FastAPI and uvicorn: pip install 'getd[serve]'")
     from getd.run import Run
     from getd.serving.serve import serve
 
-    opened = run.opened if isinstance(run, Run) else Path(run)
-    serve(opened, host, port, token, timeout, max_body, batching, on_ready)
+    serve(run.opened if isinstance(run, Run) else Path(run), **options)

@@ -154,6 +154,7 @@ def to_toml(tables: Mapping[str, Any]) -> str:
             sections.append(f"[{_toml_key(key)}]\n{''.join(lines)}")
         else:
             top.append(_toml_line(key, value))
+
     parts = ["".join(top)] if top else []
     return "\n".join(parts + sections)
 

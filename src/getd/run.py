@@ -11,7 +11,6 @@ from typing import Any
 from getd.calibration.calibrate import Calibration, CalibrationFile
 from getd.choices import ReadFormat
 from getd.evaluation.report import Evaluation
-from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.parse import Names, find_relation, parse_fact
 from getd.memory.weights import MemoryWeights
 from getd.models.base import ScoringModel
@@ -49,27 +48,15 @@ class Run:
 
     def __init__(self, opened: OpenedRun) -> None:
         self.opened = opened
+        self.path = opened.path
+        self.folder = opened.folder  # its files
+        self.kb = opened.kb  # the knowledge base it was trained on
         self.predictor = Predictor(opened)
 
     @classmethod
     def open(cls, path: str | Path, memory: bool = True) -> Run:
         """Open the folder that training left; ``memory=False`` leaves its memory out."""
         return cls(open_run(path, memory))
-
-    @property
-    def path(self) -> Path:
-        """The run folder."""
-        return self.opened.path
-
-    @property
-    def folder(self) -> RunFolder:
-        """The files of the run."""
-        return self.opened.folder
-
-    @property
-    def kb(self) -> KnowledgeBase:
-        """The knowledge base it was trained on."""
-        return self.opened.kb
 
     @property
     def model(self) -> ScoringModel:

@@ -50,14 +50,19 @@ def list_rows(into: Path) -> list[RowStatus]:
 
 def reproduce(
     names: Iterable[str],
-    every_row: bool,
-    seeds: int,
-    budget: float | None,
-    into: Path,
-    runs: Path,
+    *,
+    every_row: bool = False,
+    seeds: int = 1,
+    budget: float | None = None,
+    into: Path = Path("experiments"),
+    runs: Path = Path("runs"),
     progress: Progress | None = None,
 ) -> Reproduction:
-    """Measure rows until the budget (minutes) is spent; see :func:`getd.reproduce`."""
+    """Measure rows of the paper's tables and figures, and write the page of results.
+
+    ``budget`` is in minutes: when it is spent, the same call resumes. Results, pictures and the
+    page go ``into`` a folder, run folders to ``runs``.
+    """
     from getd.experiments.results_page import write_page
 
     if seeds < 1:

@@ -24,17 +24,20 @@ MIN_BODY = 1024  # bytes
 
 def serve(
     run: OpenedRun | Path,
-    host: str,
-    port: int,
-    token: str | None,
-    timeout: float,
-    max_body: int,
-    batching: bool,
-    on_ready: OnReady | None = None,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    token: str | None = None,
+    timeout: float = 30.0,
+    max_body: int = 1 << 20,
+    batching: bool = True,
+    on_ready: OnReady = lambda address, notices: None,
 ) -> None:
-    """Serve a run until interrupted; see :func:`getd.serve`.
+    """Serve a run until interrupted.
 
-    A run folder is opened last: a wrong setting or a port in use is reported at once.
+    ``token`` is what requests must send, by default ``GETD_TOKEN`` of the environment. A request
+    may take ``timeout`` seconds and hold ``max_body`` bytes; ``batching`` answers simultaneous ones
+    together. A run folder is opened last: wrong settings or a port in use are reported at once.
     """
     token = os.environ.get("GETD_TOKEN") if token is None else token
     _check(port, token, timeout, max_body)
@@ -61,8 +64,7 @@ def serve(
         if not hosts and token is None:
             reach = f"anyone who can reach {host}:{port} can query this run"
             notices.append(f"{reach}; use --token to require a token")
-        if on_ready is not None:
-            on_ready(f"http://{f'[{host}]' if ':' in host else host}:{port}/", notices)
+        on_ready(f"http://{f'[{host}]' if ':' in host else host}:{port}/", notices)
         uvicorn.Server(config).run(sockets=[listener])
 
 

@@ -101,6 +101,7 @@ def _show_leakage(leakage: Leakage | None) -> None:
     if leakage is None:
         print_line("Leakage: not measured; it needs train facts and test (or valid) facts")
         return
+
     by_position = enumerate(leakage.key_seen_by_position[:MAX_COLUMNS])
     rows = [
         ("questions whose key is in train (key_seen)", leakage.key_seen),

@@ -51,13 +51,15 @@ def predict(
     print_notices(_notices(opened, parsed))
 
     records = []
-    for one, answers in zip(parsed, opened.answer(parsed, top, include_known), strict=True):
-        is_explained = why and bool(one.open)
-        reasons = [opened.explain_answer(one, answer) if is_explained else [] for answer in answers]
+    for current, answers in zip(parsed, opened.answer(parsed, top, include_known), strict=True):
+        reasons: list[list[Explanation]] = [[] for _ in answers]
+        if why and current.open:
+            reasons = [opened.explain_answer(current, answer) for answer in answers]
+
         if json:
-            records.append(_record(one, answers, reasons))
+            records.append(_record(current, answers, reasons))
             continue
-        show_answers(one, answers)
+        show_answers(current, answers)
         for answer, explanations in zip(answers, reasons, strict=True):
             _show_reasons(answer, explanations)
     if json:
@@ -79,12 +81,12 @@ def _by_role(
 
 def _notices(run: Run, questions: Sequence[Question]) -> list[str]:
     notices = []
-    if any(question.position is None for question in questions):
-        training = run.folder.read_config().get("training", {})
-        if not training.get("relation_loss"):
-            notices.append(
-                "this run was trained without relation_loss, so it has not learnt to rank relations"
-            )
+    asks_relation = any(question.position is None for question in questions)
+    if asks_relation and not run.folder.read_config().learns_relations:
+        notices.append(
+            "this run was trained without relation_loss, so it has not learnt to rank relations"
+        )
+
     if not run.calibration.confidence and not run.notices:
         notices.append(
             f"this run is not calibrated; getd calibrate {run.path} gives its answers confidence"
@@ -110,6 +112,7 @@ def answer_record(
         record: dict[str, Any] = {"entities": list(answer.names)}
     else:
         record = {"entity" if question.open else "relation": answer.name}
+
     record |= {
         "score": answer.score,
         "probability": answer.probability,

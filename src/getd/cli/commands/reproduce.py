@@ -56,7 +56,7 @@ def reproduce(
 
     result = api.reproduce(
         rows,
-        all_rows=all,
+        every_row=all,
         seeds=seeds,
         budget=budget,
         into=into,

@@ -32,6 +32,7 @@ def serve(
         print_notices(notices)
         print_line(f"serving {run} at {address} (Ctrl-C to stop)")
 
+    # It returns when it is interrupted.
     serve_run(
         run,
         host=host,
