@@ -1,1 +1,1 @@
-"""NamedFacts in, ranked labels out, known answers marked, probabilities."""
+"""Questions in, ranked answers out: parse, predict, explain, rate, complete, export."""
