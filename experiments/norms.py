@@ -2,14 +2,14 @@
 
     python -m experiments.norms [--sets plays-for …] [--seeds 10]
 
-What is in ``norms.json`` already is left alone, so an interrupted round goes on. Test is not read.
+Trainings that are in ``norms.json`` already are skipped, so an interrupted round is resumed. Test
+is not read.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import tempfile
 import time
 from collections.abc import Mapping
@@ -20,53 +20,55 @@ from experiments.worlds import world
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.io.atomic import atomic_path
 from getd.io.environment import commit_of, machine_facts
+from getd.runs.config import Config
 from getd.training.start import train
 
 RESULTS = Path(__file__).parent / "norms.json"
 PAGE = RESULTS.with_suffix(".md")
 SETS = ("plays-for", "hospital", "three-relations", "demo", "JF17K-4", "WikiPeople-4", "JF17K")
-SMALL = SETS[:4]
+COMPARED_SETS = (*SETS[:4], "JF17K-4")  # all norms; the others have only the default
 FORMS: Mapping[str, Mapping[str, Any]] = {
     "batch": {"norm": "batch"},
     "batch, by position": {"norm": "batch", "norms_by_position": True},
     "rms": {"norm": "rms"},
     "none": {"norm": "none"},
 }
-SETTLED = 5  # epochs after which the MRR on validation should not fall any more
+SETTLED_EPOCHS = 5  # after which the MRR on validation should not fall any more
 HEAD = """# Norms
 
-Made by `python -m experiments.norms`: GETD with default settings, which differ only in the norm. Batch norms are
-evaluated with the statistics of the training facts under the evaluated weights
-([maths](../docs/maths.md#batch-norm-and-dropout)). Best MRR on validation, and the largest fall below the best so far
-after epoch 5; test is not read. `plays-for` is one relation of the demo; `hospital` and `three-relations` are made by
-`experiments/worlds.py`.
+Made by `python -m experiments.norms`: GETD with default settings, which differ only in the norm.
+Batch norms are evaluated with the statistics of the training facts under the evaluated weights
+([maths](../docs/maths.md#batch-norm-and-dropout)). Best MRR on validation, and the largest fall
+below the best so far after epoch 5; test is not read. `plays-for` is one relation of the demo;
+`hospital` and `three-relations` are made by `experiments/worlds.py`.
 """
 
 
 def main() -> None:
-    """Train what was not trained yet, then make the page anew."""
+    """Run the trainings that are missing, then write the page."""
     parser = argparse.ArgumentParser(prog="python -m experiments.norms", description=__doc__)
     parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS)
-    parser.add_argument(
-        "--seeds", type=int, default=10, help="trainings of each set with default settings"
-    )
-    chosen = parser.parse_args()
-    for data in chosen.sets:
-        for form in FORMS if data in (*SMALL, "JF17K-4") else ["batch"]:
+    seeds_help = "trainings of each set with default settings"
+    parser.add_argument("--seeds", type=int, default=10, help=seeds_help)
+    options = parser.parse_args()
+
+    for data in options.sets:
+        for form in FORMS if data in COMPARED_SETS else ["batch"]:
             measure(data, form, 0)
-        for seed in range(1, chosen.seeds):
+        for seed in range(1, options.seeds):
             measure(data, "batch", seed)
     write_page()
 
 
 def measure(data: str, form: str, seed: int) -> None:
-    """One training, if it is not measured yet."""
+    """Measure one training, if it is not measured yet."""
     name = f"{data}, {form}, seed {seed}"
     if name in read():
         return
+
     start = time.process_time()
-    mrrs = validation_curve(world(data), dict(FORMS[form]), seed)
-    falls = [max(mrrs[:epoch]) - mrrs[epoch] for epoch in range(SETTLED, len(mrrs))]
+    mrrs = validation_curve(world(data), FORMS[form], seed)
+    falls = [max(mrrs[:epoch]) - mrrs[epoch] for epoch in range(SETTLED_EPOCHS, len(mrrs))]
     result = {
         "data": data,
         "form": form,
@@ -78,59 +80,47 @@ def measure(data: str, form: str, seed: int) -> None:
         "commit": commit_of(),
         "machine": machine_facts("getd", "torch"),
     }
+
     print(name, {key: result[key] for key in ("best", "epochs", "fall", "cpu_seconds")}, flush=True)
     with atomic_path(RESULTS) as temporary:
         temporary.write_text(json.dumps(read() | {name: result}, indent=1) + "\n", encoding="utf-8")
 
 
 def validation_curve(kb: KnowledgeBase, model: Mapping[str, Any], seed: int) -> list[float]:
-    """The MRR on validation after each epoch."""
-    folder = tempfile.mkdtemp()
-    try:
-        config = {"model": {"name": "getd", **model}, "training": {"seed": seed, "threads": 1}}
-        run = train(kb, out=Path(folder) / "run", config=config, ask_test=False)
-        return [line.valid_mrr for line in run.folder.read_history()]
-    finally:
-        shutil.rmtree(folder)
+    """Return the MRR on validation after each epoch."""
+    tables = {"model": {"name": "getd", **model}, "training": {"seed": seed, "threads": 1}}
+    with tempfile.TemporaryDirectory() as folder:
+        run = train(kb, Config.parse(tables), Path(folder) / "run", ask_test=False)
+        mrrs = [line.valid_mrr for line in run.folder.read_history()]
+    return [mrr for mrr in mrrs if mrr is not None]
 
 
 def read() -> dict[str, Any]:
-    """What was measured so far."""
+    """Read the results so far, by name."""
     return dict(json.loads(RESULTS.read_text(encoding="utf-8"))) if RESULTS.exists() else {}
 
 
 def write_page() -> None:
-    """Norms side by side, then the seeds of the default."""
+    """Write a table of the norms, and one of the seeds of the default."""
     results = read()
-    lines = [
-        "## Seed 0, by norm",
-        "",
-        f"| set | {' | '.join(FORMS)} |",
-        "|---|" + "---|" * len(FORMS),
-    ]
+    lines = ["## Seed 0, by norm", ""]
+    lines += [f"| set | {' | '.join(FORMS)} |", "|---|" + "---|" * len(FORMS)]
     for data in SETS:
         cells = [results.get(f"{data}, {form}, seed 0") for form in FORMS]
         if any(cells):
             shown = [f"{cell['best']:.3f} (−{cell['fall']:.3f})" if cell else "–" for cell in cells]
             lines.append(f"| {data} | {' | '.join(shown)} |")
 
-    lines += [
-        "",
-        "## The default, by seed",
-        "",
-        "| set | seeds | best MRR, lowest to highest | largest fall |",
-    ]
-    lines.append("|---|---|---|---|")
+    header = "| set | seeds | best MRR, lowest to highest | largest fall |"
+    lines += ["", "## The default, by seed", "", header, "|---|---|---|---|"]
+    default = [result for result in results.values() if result["form"] == "batch"]
     for data in SETS:
-        seeds = [
-            result
-            for result in results.values()
-            if (result["data"], result["form"]) == (data, "batch")
-        ]
+        seeds = [result for result in default if result["data"] == data]
         if seeds:
             best = sorted(result["best"] for result in seeds)
             fall = max(result["fall"] for result in seeds)
             lines.append(f"| {data} | {len(seeds)} | {best[0]:.3f} – {best[-1]:.3f} | {fall:.3f} |")
+
     with atomic_path(PAGE) as temporary:
         temporary.write_text(HEAD + "\n" + "\n".join(lines) + "\n", encoding="utf-8")
 

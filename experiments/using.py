@@ -1,10 +1,11 @@
-"""How good what is done with a run is: probabilities, reasons, mistakes found, new entities, missing facts.
+"""How good runs are in use: probabilities, reasons, mistakes, new entities, missing facts.
 
     python -m experiments.using [PART…] [--runs FOLDER]
 
-Trains what it needs (2 to 8 minutes a run, on one thread), and writes ``using.json`` and ``using.md``. Parts that are
-in ``using.json`` already are left alone unless they are named, and runs that are in the folder already are opened.
-Everything is fitted on train and valid; test is read for the figures alone.
+Trains what it needs (2 to 8 minutes a run, on one thread), and writes ``using.json`` and
+``using.md``. Parts that are in ``using.json`` already are skipped unless they are named, and runs
+that are in the folder already are opened. Everything is fitted on train and valid; test is read
+only for the figures.
 """
 
 from __future__ import annotations
@@ -40,17 +41,15 @@ from getd.runs.folder import RunFolder
 from getd.workflows.demo import DEMO_CONFIG
 
 Fact = tuple[str, ...]
-FOUND = Path(__file__).parent / "using.json"
-PAGE = FOUND.with_suffix(".md")
-REPLACED, LISTED = 200, 400  # facts made wrong, and how many of the most suspicious are looked at
-NEW = 300  # entities held out of training
+RESULTS = Path(__file__).parent / "using.json"
+PAGE = RESULTS.with_suffix(".md")
+ROW = "best/getd-jf17k-4"
+N_WRONG = 200  # facts that are made wrong
+N_LISTED = 400  # most suspicious facts in which they are looked for
+N_NEW = 300  # entities held out of training
+N_MISSING = 200  # most probable missing facts
 SEED = 1
-DRAWS = (
-    1,
-    2,
-    3,
-)  # of new entities; the constants of `extend` were chosen with others: 0, 10 and 11
-TOP = 200  # missing facts
+DRAWS = (1, 2, 3)  # seeds of new entities; the constants of `extend` were chosen with 0, 10 and 11
 
 
 def area_under_curve(true: Floats, false: Floats) -> float:
@@ -66,39 +65,40 @@ def area_under_curve(true: Floats, false: Floats) -> float:
 
 
 def main() -> None:
-    """Measure what was not measured yet, then make the page anew."""
+    """Measure the parts that are missing, then write the page."""
     parser = argparse.ArgumentParser(prog="python -m experiments.using", description=__doc__)
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=[])
     parser.add_argument("--runs", type=Path, default=Path("runs/using"))
-    chosen = parser.parse_args()
-    chosen.runs.mkdir(parents=True, exist_ok=True)
+    options = parser.parse_args()
+    options.runs.mkdir(parents=True, exist_ok=True)
+
     for part, measure in PARTS.items():
-        if part in chosen.parts or (not chosen.parts and part not in read()):
-            keep(part, measure(chosen.runs))
+        if part in options.parts or (not options.parts and part not in read()):
+            write(part, measure(options.runs))
     write_page()
 
 
 def calibration(data: str) -> Callable[[Path], dict[str, Any]]:
-    """Error of the first answers of test before and after, and how well confidence tells true from false."""
+    """Measure the error of first answers, and how well confidence tells true facts from false."""
 
     def measure(runs: Path) -> dict[str, Any]:
         row = f"best/getd-{data.lower()}"
         run = trained(runs / data, getd.load(data), row)
-        test, known = run.kb.split("test"), run.known
+        test = run.kb.split("test")
+        known = run.predictor.known
         before, after = reliability(run.model, test, known, [Calibration(), run.calibration])
-        generator, area = torch.Generator().manual_seed(SEED), {}
+
         ((arity, facts),) = test.items()
-        for kind, temperature in (
-            ("random", None),
-            ("likely", run.calibration.temperature_of(arity)),
-        ):
+        temperatures = {"random": None, "likely": run.calibration.temperature_of(arity)}
+        generator = torch.Generator().manual_seed(SEED)
+        area = {}
+        for kind, temperature in temperatures.items():
             with run.model.scoring():
-                false = corrupt(run.model, facts, known, generator, temperature)
-            chances = [
-                np.array(run.predictor.answerer.confidence(some), dtype=float)
-                for some in (facts, false)
-            ]
-            area[kind] = area_under_curve(*chances)
+                false_facts = corrupt(run.model, facts, known, generator, temperature)
+            true = np.array(run.predictor.answerer.confidence(facts), dtype=float)
+            false = np.array(run.predictor.answerer.confidence(false_facts), dtype=float)
+            area[kind] = area_under_curve(true, false)
+
         return {
             "row": row,
             "error_before": before.error,
@@ -113,92 +113,94 @@ def calibration(data: str) -> Callable[[Path], dict[str, Any]]:
 
 
 def mistakes(runs: Path) -> dict[str, Any]:
-    """Facts with one entity replaced at random before training, among the most suspicious."""
-    kb, rng = getd.load("JF17K-4"), np.random.default_rng(SEED)
+    """Look for facts that were made wrong before training among the most suspicious ones."""
+    kb = getd.load("JF17K-4")
+    rng = np.random.default_rng(SEED)
     train = kb.split("train")[4]
-    rows = rng.choice(len(train), REPLACED, replace=False)
+    rows = rng.choice(len(train), N_WRONG, replace=False)
     wrong = with_mistakes(train.take(rows), kb, rng)
     kept = train.take(np.setdiff1d(np.arange(len(train)), rows))
-    run = trained(
-        runs / "mistakes",
-        kb.with_splits(**{**kb.splits, "train": join({4: kept}, {4: wrong})}),
-        "best/getd-jf17k-4",
-    )
-    made = set(kb.decode(wrong))
-    found = [rating.fact in made for rating in run.suspicious(LISTED)]
-    facts = sum(len(block) for blocks in run.kb.splits.values() for block in blocks.values())
+
+    splits = {**kb.splits, "train": join({4: kept}, {4: wrong})}
+    run = trained(runs / "mistakes", kb.with_splits(**splits), ROW)
+    wrong_names = set(kb.decode(wrong))
+    is_wrong = [rating.fact in wrong_names for rating in run.suspicious(N_LISTED)]
     return {
-        "row": "best/getd-jf17k-4",
-        "replaced": len(made),
-        "listed": LISTED,
-        "facts": facts,
-        "found": sum(found) / len(made),
-        "found_in_200": sum(found[:200]) / len(made),
+        "row": ROW,
+        "replaced": len(wrong_names),
+        "listed": N_LISTED,
+        "facts": len(named_facts(run.kb)),
+        "found": sum(is_wrong) / len(wrong_names),
+        "found_in_200": sum(is_wrong[:200]) / len(wrong_names),
     }
 
 
 def with_mistakes(facts: Facts, kb: KnowledgeBase, rng: np.random.Generator) -> Facts:
-    """Each fact with one entity replaced by any other that makes no known fact."""
-    known, entities, wrong = kb.known(), facts.entities.copy(), np.arange(len(facts))
-    while len(wrong):
-        entities[wrong] = facts.entities[wrong]
-        entities[wrong, rng.integers(facts.arity, size=len(wrong))] = rng.integers(
-            kb.n_entities, size=len(wrong)
-        )
-        wrong = wrong[known.contains(Facts(facts.relation[wrong], entities[wrong]))]
+    """Replace one entity of each fact by any other that makes no known fact."""
+    known = kb.known()
+    entities = facts.entities.copy()
+    rows = np.arange(len(facts))
+    while len(rows):
+        entities[rows] = facts.entities[rows]
+        others = rng.integers(kb.n_entities, size=len(rows))
+        entities[rows, rng.integers(facts.arity, size=len(rows))] = others
+        rows = rows[known.contains(Facts(facts.relation[rows], entities[rows]))]
     return Facts(facts.relation, entities)
 
 
 def reasons(runs: Path) -> dict[str, Any]:
-    """How often a fact that the hidden rule rests on is among the three reasons of a right answer."""
+    """Count right answers with a fact of the hidden rule among their three reasons."""
     run = trained(runs / "demo", getd.load("demo"), None)
-    kb, found = run.kb, []
+    kb = run.kb
     follows = demo_rules(kb)
-    for arity, facts in kb.split("test").items():
-        ranks = rank_facts(run.model, facts, run.known).rank
+    is_explained = []
+    for facts in kb.split("test").values():
+        ranks = rank_facts(run.model, facts, run.predictor.known).rank
         for row, position in np.argwhere(ranks == 1).tolist():
             fact = facts.take(slice(row, row + 1))
-            (why,) = run.predictor.explain_fact(fact, [position])
-            found.append(any(follows(kb.decode(fact)[0], reason.fact) for reason in why.facts))
-            assert arity == fact.arity
+            names = kb.decode(fact)[0]
+            (explanation,) = run.predictor.explain_fact(fact, [position])
+            is_explained.append(any(follows(names, reason.fact) for reason in explanation.facts))
     return {
         "config": "getd demo",
-        "right_answers": len(found),
-        "with_a_fact_of_the_rule": float(np.mean(found)),
+        "right_answers": len(is_explained),
+        "with_a_fact_of_the_rule": float(np.mean(is_explained)),
     }
 
 
 def demo_rules(kb: KnowledgeBase) -> Callable[[Fact, Fact], bool]:
-    """Whether a fact of the demo is one of those that another follows from; see docs/demo.md."""
+    """Return whether a fact of the demo follows from another one; see docs/demo.md."""
     career: dict[str, frozenset[Fact]] = {}
     for relation, person, *rest in named_facts(kb):
         if relation in ("plays for", "coaches"):
             career[person] = career.get(person, frozenset()) | {tuple(rest)}
 
     def follows(fact: Fact, reason: Fact) -> bool:
-        if fact[1] in career:  # from what the person, or another of the same career, does
+        # From what the person, or another one of the same career, does.
+        if fact[1] in career:
             return career.get(reason[1]) == career[fact[1]]
-        if fact[0] == "fixture":  # from other seasons of the same pair
+        # From other seasons of the same pair.
+        if fact[0] == "fixture":
             return reason[0] == "fixture" and {*reason[1:3]} == {*fact[1:3]}
-        if fact[0] == "based in":  # from who is born in the city, and who plays for the club
+        # From who is born in the city, and who plays for the club.
+        if fact[0] == "based in":
             return (reason[0] == "born in" and reason[2] == fact[2]) or fact[1] == reason[2]
-        return (
-            reason[0] in ("fixture", "transfer") and fact[1] in reason[1:]
-        )  # a league: from whom the club meets
+        # A league: from the clubs that the club meets.
+        return reason[0] in ("fixture", "transfer") and fact[1] in reason[1:]
 
     return follows
 
 
 def new_entities(runs: Path) -> dict[str, Any]:
-    """Entities held out of training, taught half of their facts, and asked for the other half: the mean of draws."""
+    """Teach a run entities that were held out of training: the mean over draws of entities."""
     draws = [new_entities_drawn(runs, seed) for seed in DRAWS]
 
     def means(key: str) -> dict[str, float]:
         return {name: float(np.mean([draw[key][name] for draw in draws])) for name in draws[0][key]}
 
     return {
-        "row": "best/getd-jf17k-4",
-        "new_entities": NEW,
+        "row": ROW,
+        "new_entities": N_NEW,
         "mrr": means("mrr"),
         "mrr_of_new_entities_alone": means("mrr_of_new_entities_alone"),
         "draws": {str(seed): draw for seed, draw in zip(DRAWS, draws, strict=True)},
@@ -206,91 +208,92 @@ def new_entities(runs: Path) -> dict[str, Any]:
 
 
 def new_entities_drawn(runs: Path, seed: int) -> dict[str, Any]:
-    """The same for one draw of the entities."""
-    kb, rng = getd.load("JF17K-4"), np.random.default_rng(seed)
-    held = set(rng.choice(list(kb.entities), NEW, replace=False).tolist())
-    every = {split: named_facts(kb, split) for split in kb.splits}
-    splits = {
-        split: [fact for fact in facts if not held & {*fact[1:]}] for split, facts in every.items()
-    }
-    left = {fact[0] for facts in splits.values() for fact in facts}  # a relation cannot be new
-    touched = [
-        fact for facts in every.values() for fact in facts if held & {*fact[1:]} and fact[0] in left
-    ]
+    """Teach half of the facts of new entities, and rank the answers of the other half."""
+    kb = getd.load("JF17K-4")
+    rng = np.random.default_rng(seed)
+    new = set(rng.choice(list(kb.entities), N_NEW, replace=False).tolist())
+
+    # Facts without a new entity are trained on; those with one are split. A relation cannot be new.
+    splits: dict[str, list[Fact]] = {}
+    touched = []
+    for split in kb.splits:
+        facts = named_facts(kb, split)
+        splits[split] = [fact for fact in facts if not new & {*fact[1:]}]
+        touched += [fact for fact in facts if new & {*fact[1:]}]
+    relations = {fact[0] for facts in splits.values() for fact in facts}
+    touched = [fact for fact in touched if fact[0] in relations]
     order = rng.permutation(len(touched))
-    given, rest = ([touched[i] for i in part] for part in (order[0::2], order[1::2]))
-    seen = {name for facts in [*splits.values(), given] for fact in facts for name in fact[1:]}
-    asked = [fact for fact in rest if {*fact[1:]} <= seen]
+    taught = [touched[i] for i in order[0::2]]
+
+    # A question has only entities that the run knows by then.
+    seen = {name for facts in [*splits.values(), taught] for fact in facts for name in fact[1:]}
+    held_out = [touched[i] for i in order[1::2]]
+    questions = [fact for fact in held_out if {*fact[1:]} <= seen]
+
     with TemporaryDirectory() as folder:
-        before = trained(
-            runs / f"without-{seed}",
-            KnowledgeBase.from_facts(splits),
-            "best/getd-jf17k-4",
-            memory=True,
-        )
-        (Path(folder) / "new.txt").write_text(
-            "".join("\t".join(fact) + "\n" for fact in given), encoding="utf-8"
-        )
-        after = before.extend(Path(folder) / "new.txt", Path(folder) / "run")
-        retrained = trained(
-            runs / f"retrained-{seed}",
-            KnowledgeBase.from_facts({**splits, "train": [*splits["train"], *given]}),
-            "best/getd-jf17k-4",
-            memory=True,
-        )
-        models = {"extend": after.model.bare, "extend, with memory": after.model}
-        found = {name: mrr(model, after.kb, asked, held) for name, model in models.items()}
-        found |= {
-            name: mrr(model, after.kb, asked, held)
-            for name, model in baseline_models(after.kb).items()
-        }
+        without_new = KnowledgeBase.from_facts(splits)
+        before = trained(runs / f"without-{seed}", without_new, ROW, memory=True)
+        path = Path(folder) / "new.txt"
+        path.write_text("".join("\t".join(fact) + "\n" for fact in taught), encoding="utf-8")
+        extended = before.extend(path, Path(folder) / "run")
+
+        with_new = KnowledgeBase.from_facts({**splits, "train": [*splits["train"], *taught]})
+        again = trained(runs / f"retrained-{seed}", with_new, ROW, memory=True)
         models = {
-            "trained again": retrained.model.bare,
-            "trained again, with memory": retrained.model,
+            "extend": (extended.model.bare, extended.kb),
+            "extend, with memory": (extended.model, extended.kb),
         }
-        found |= {name: mrr(model, retrained.kb, asked, held) for name, model in models.items()}
+        for name, model in baseline_models(extended.kb).items():
+            models[name] = (model, extended.kb)
+        models["trained again"] = (again.model.bare, again.kb)
+        models["trained again, with memory"] = (again.model, again.kb)
+        mrrs = {name: mrr(*pair, questions, new) for name, pair in models.items()}
+
     return {
-        "given": len(given),
-        "asked": len(asked),
-        "mrr": {name: value[0] for name, value in found.items()},
-        "mrr_of_new_entities_alone": {name: value[1] for name, value in found.items()},
+        "given": len(taught),
+        "asked": len(questions),
+        "mrr": {name: value for name, (value, _) in mrrs.items()},
+        "mrr_of_new_entities_alone": {name: value for name, (_, value) in mrrs.items()},
     }
 
 
 def mrr(
-    model: ScoringModel, kb: KnowledgeBase, asked: Sequence[Fact], held: set[str]
+    model: ScoringModel, kb: KnowledgeBase, named: Sequence[Fact], new: set[str]
 ) -> tuple[float, float]:
-    """Of all questions of the facts, and of those whose answer is one of the held-out entities."""
-    facts = Facts(
-        kb.relations.ids([fact[0] for fact in asked]),
-        kb.entities.ids([name for fact in asked for name in fact[1:]]).reshape(len(asked), -1),
-    )
-    known = KnownAnswers.build(
-        [*kb.splits.values(), {facts.arity: facts}], kb.n_relations, kb.n_entities
-    )
+    """Return the MRR of all questions of the facts, and of those whose answer is a new entity."""
+    relation = kb.relations.ids([fact[0] for fact in named])
+    entities = kb.entities.ids([name for fact in named for name in fact[1:]])
+    facts = Facts(relation, entities.reshape(len(named), -1))
+
+    blocks = [*kb.splits.values(), {facts.arity: facts}]
+    known = KnownAnswers.build(blocks, kb.n_relations, kb.n_entities)
     reciprocal = 1 / rank_facts(model, facts, known).rank
-    new = np.array([[name in held for name in fact[1:]] for fact in asked])
-    return float(reciprocal.mean()), float(reciprocal[new].mean())
+    is_new = np.array([[name in new for name in fact[1:]] for fact in named])
+    return float(reciprocal.mean()), float(reciprocal[is_new].mean())
 
 
 def missing_facts(runs: Path) -> dict[str, Any]:
-    """How many of the most probable missing facts of the demo are test facts, which the run does not know of."""
+    """Count test facts among the most probable missing facts of a run that does not know them."""
     whole = getd.load("demo")
     kb = whole.with_splits(train=whole.split("train"), valid=whole.split("valid"))
     run = trained(runs / "demo-without-test", kb, None)
-    held, tables = set(named_facts(whole, "test")), []
+    test_facts = set(named_facts(whole, "test"))
+
+    candidates = []
     with TemporaryDirectory() as folder:
-        for number in range(kb.n_relations):
-            out = Path(folder) / f"{number}.parquet"
-            complete(run.predictor.answerer, CompletionRequest("demo", number, TOP, 0.0), out)
-            names = pl.read_parquet(out).rows()
-            tables += [(row[-2], tuple(row[:-2]) in held) for row in names]
-    best = sorted(tables, key=lambda item: -item[0])[:TOP]
-    right = [is_held for _, is_held in best]
+        for relation in range(kb.n_relations):
+            path = Path(folder) / f"{relation}.parquet"
+            request = CompletionRequest("demo", relation, N_MISSING, 0.0)
+            complete(run.predictor.answerer, request, path)
+            for row in pl.read_parquet(path).rows():
+                candidates.append((row[-2], tuple(row[:-2]) in test_facts))
+
+    best = sorted(candidates, key=lambda candidate: -candidate[0])[:N_MISSING]
+    right = [is_test for _, is_test in best]
     return {
         "config": "getd demo, without its test facts",
-        "test_facts": len(held),
-        "top": TOP,
+        "test_facts": len(test_facts),
+        "top": N_MISSING,
         "precision": float(np.mean(right)),
         "precision_of_50": float(np.mean(right[:50])),
         "least_confidence": best[-1][0],
@@ -298,21 +301,21 @@ def missing_facts(runs: Path) -> dict[str, Any]:
 
 
 def named_facts(kb: KnowledgeBase, *splits: str) -> list[Fact]:
-    """The facts of some splits, all where none is named, with their names."""
-    return [
-        fact
-        for split in splits or kb.splits
-        for block in kb.split(split).values()
-        for fact in kb.decode(block)
-    ]
+    """Return the facts of splits with their names; of all splits if none is named."""
+    facts = []
+    for split in splits or kb.splits:
+        for block in kb.split(split).values():
+            facts += kb.decode(block)
+    return facts
 
 
 def trained(path: Path, kb: KnowledgeBase, row: str | None, memory: bool = False) -> Run:
-    """A run with the settings of a row, those of the demo where none is named; one that is there is opened."""
+    """Open the run of a folder; train it with the settings of a row, or of the demo, if needed."""
     if not RunFolder(path).is_finished():
-        tables = DEMO_CONFIG if row is None else find_row(row).tables
-        config = {key: tables[key] for key in ("model", "training")}
+        tables = DEMO_CONFIG if row is None else find_row(row).points[0].config.given
+        config = {"model": tables["model"], "training": tables["training"]}
         getd.train(kb, out=path, config=config, overwrite=True)
+
     run = open_run(path)
     if memory and not run.folder.has_memory():
         run.remember()
@@ -330,56 +333,47 @@ PARTS: dict[str, Callable[[Path], dict[str, Any]]] = {
 
 
 def read() -> dict[str, Any]:
-    """What was found so far."""
-    found: dict[str, Any] = (
-        json.loads(FOUND.read_text(encoding="utf-8"))["found"] if FOUND.exists() else {}
-    )
-    return found
+    """Read the results so far, by part."""
+    if not RESULTS.exists():
+        return {}
+    return dict(json.loads(RESULTS.read_text(encoding="utf-8"))["found"])
 
 
-def keep(part: str, result: dict[str, Any]) -> None:
-    """Write one more result down."""
+def write(part: str, result: dict[str, Any]) -> None:
+    """Add the result of a part."""
     print(part, result)
+    command = f"python -m experiments.using {part}"
     versions = environment()["versions"]
-    result = result | {
-        "command": f"python -m experiments.using {part}",
-        "seed": SEED,
-        "versions": versions,
-    }
-    with atomic_path(FOUND) as temporary:
-        values = {
-            "machine": machine_facts(),
-            "found": dict(sorted((read() | {part: result}).items())),
-        }
-        temporary.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
+    results = read()
+    results[part] = result | {"command": command, "seed": SEED, "versions": versions}
+
+    content = {"machine": machine_facts(), "found": dict(sorted(results.items()))}
+    with atomic_path(RESULTS) as temporary:
+        temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 def write_page() -> None:
-    """The figures, for people."""
-    found = read()
-    lines = [
-        "# What is done with a run: how good it is",
-        "",
-        "Made by `python -m experiments.using`.",
-        "",
-    ]
-    lines += ["| what | figure |", "|---|---|"]
+    """Write the table of all figures."""
+    results = read()
+    lines = ["# What is done with a run: how good it is", ""]
+    lines += ["Made by `python -m experiments.using`.", "", "| what | figure |", "|---|---|"]
     for part in PARTS:
-        for name, value in _figures(found.get(part, {})):
+        for name, value in _figures(results.get(part, {})):
             lines.append(f"| {part}: {name} | {value} |")
+
     with atomic_path(PAGE) as temporary:
         temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def _figures(result: dict[str, Any]) -> list[tuple[str, str]]:
-    found = []
-    for name, value in result.items():
-        told = name.replace("_", " ")
-        if isinstance(value, dict) and name != "versions":
-            found += [(f"{told}, {inner}", text) for inner, text in _figures(value)]
-        elif isinstance(value, int | float) and name != "seed":
-            found.append((told, f"{value:,}" if isinstance(value, int) else f"{value:.3f}"))
-    return found
+    figures = []
+    for key, value in result.items():
+        name = key.replace("_", " ")
+        if isinstance(value, dict) and key != "versions":
+            figures += [(f"{name}, {inner}", text) for inner, text in _figures(value)]
+        elif isinstance(value, int | float) and key != "seed":
+            figures.append((name, f"{value:,}" if isinstance(value, int) else f"{value:.3f}"))
+    return figures
 
 
 if __name__ == "__main__":

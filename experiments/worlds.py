@@ -1,4 +1,4 @@
-"""Small knowledge bases of shapes that trainings stumbled over: few relations, and arities with few facts."""
+"""Small knowledge bases that are hard to train on: few relations, and arities with few facts."""
 
 from __future__ import annotations
 
@@ -9,68 +9,64 @@ import numpy as np
 from getd.datasets.load import load
 from getd.facts.knowledge_base import KnowledgeBase
 
-DAYS, SHIFTS, WARDS, GRADES = 90, ("early", "late", "night"), 12, 6
+DAYS = 90
+SHIFTS = ("early", "late", "night")
+WARDS = 12
+GRADES = 6
+NURSES = 120
 
 
 def plays_for(seed: int = 0) -> KnowledgeBase:
     """One relation of the demo alone: a relation that tells nothing."""
     demo = load("demo")
-    facts = [
-        fact
-        for split in demo.splits.values()
-        for block in split.values()
-        for fact in demo.decode(block)
-    ]
-    return KnowledgeBase.from_facts(
-        [fact for fact in facts if fact[0] == "plays for"], name="plays-for", seed=seed
-    )
+    facts = []
+    for split in demo.splits.values():
+        for block in split.values():
+            facts += [fact for fact in demo.decode(block) if fact[0] == "plays for"]
+    return KnowledgeBase.from_facts(facts, name="plays-for", seed=seed)
 
 
 def hospital(seed: int = 0) -> KnowledgeBase:
     """A third of the facts binary, about a hundred 4-ary, most 5-ary, and five relations.
 
-    A nurse belongs to a ward and turns through the shifts week by week; ward and shift say who supervises.
+    A nurse belongs to a ward and changes the shift every week; ward and shift determine who
+    supervises.
     """
     rng = np.random.default_rng(seed)
-    ward, turn = rng.integers(0, WARDS, 120), rng.integers(0, len(SHIFTS), 120)
+    ward = rng.integers(0, WARDS, NURSES)
+    first_shift = rng.integers(0, len(SHIFTS), NURSES)
     facts: set[tuple[str, ...]] = set()
 
-    for number in rng.permutation(len(ward) * DAYS)[:2600]:
-        day, nurse = divmod(int(number), len(ward))
-        shift = (turn[nurse] + day // 7) % len(SHIFTS)
+    for number in rng.permutation(NURSES * DAYS)[:2600]:
+        day, nurse = divmod(int(number), NURSES)
+        shift = (first_shift[nurse] + day // 7) % len(SHIFTS)
         where = ward[nurse] if rng.random() < 0.9 else rng.integers(0, WARDS)
         supervisor = f"sister {where * len(SHIFTS) + shift}"
-        facts.add(
-            ("shift", f"nurse {nurse}", f"ward {where}", f"day {day}", SHIFTS[shift], supervisor)
-        )
+        names = (f"nurse {nurse}", f"ward {where}", f"day {day}", SHIFTS[shift], supervisor)
+        facts.add(("shift", *names))
 
-    for nurse in range(len(ward)):
-        facts.add(("grade", f"nurse {nurse}", f"grade {(ward[nurse] + turn[nurse]) % GRADES}"))
-        facts.add(("works in", f"nurse {nurse}", f"ward {ward[nurse]}"))
-        facts |= {
-            ("knows", f"nurse {nurse}", f"nurse {other}")
-            for other in np.flatnonzero(ward == ward[nurse])
-        }
+    for nurse in range(NURSES):
+        name = f"nurse {nurse}"
+        grade = (ward[nurse] + first_shift[nurse]) % GRADES
+        facts.add(("grade", name, f"grade {grade}"))
+        facts.add(("works in", name, f"ward {ward[nurse]}"))
+        for other in np.flatnonzero(ward == ward[nurse]):
+            facts.add(("knows", name, f"nurse {other}"))
 
     for patient in range(110):
         where = rng.integers(0, WARDS)
-        doctor, day = where * 2 + rng.integers(0, 2), rng.integers(0, DAYS)
-        facts.add(
-            (
-                "admission",
-                f"patient {patient % 80}",
-                f"ward {where}",
-                f"doctor {doctor}",
-                f"day {day}",
-            )
-        )
+        doctor = where * 2 + rng.integers(0, 2)
+        day = rng.integers(0, DAYS)
+        admission = (f"patient {patient % 80}", f"ward {where}", f"doctor {doctor}", f"day {day}")
+        facts.add(("admission", *admission))
     return KnowledgeBase.from_facts(sorted(facts), name="hospital", seed=seed)
 
 
 def three_relations(seed: int = 1) -> KnowledgeBase:
-    """One relation for each of three arities: 800 facts of two entities, 100 of four, 1,700 of five."""
+    """One relation per arity: 800 facts of two entities, 100 of four, 1,700 of five."""
     rng = np.random.default_rng(seed)
-    kind_a, kind_b = rng.integers(0, 8, 200), rng.integers(0, 8, 40)
+    kind_a = rng.integers(0, 8, 200)
+    kind_b = rng.integers(0, 8, 40)
 
     def of() -> tuple[str, ...]:
         a = rng.integers(0, 200)
@@ -81,16 +77,11 @@ def three_relations(seed: int = 1) -> KnowledgeBase:
         return ("admits", f"a{a}", f"c{kind_a[a]}", f"d{kind_a[a]}", f"b{rng.integers(0, 40)}")
 
     def joins() -> tuple[str, ...]:
-        a, b = rng.integers(0, 200), rng.integers(0, 40)
+        a = rng.integers(0, 200)
+        b = rng.integers(0, 40)
         c = (kind_a[a] * 3 + kind_b[b]) % 30
-        return (
-            "joins",
-            f"a{a}",
-            f"b{b}",
-            f"c{c}",
-            f"d{(kind_a[a] + kind_b[b]) % 10}",
-            f"a{(a * 7 + c) % 200}",
-        )
+        d = (kind_a[a] + kind_b[b]) % 10
+        return ("joins", f"a{a}", f"b{b}", f"c{c}", f"d{d}", f"a{(a * 7 + c) % 200}")
 
     facts = _distinct(of, 800) | _distinct(admits, 100) | _distinct(joins, 1700)
     return KnowledgeBase.from_facts(sorted(facts), name="three-relations", seed=seed)
@@ -109,5 +100,5 @@ WORLDS = {"plays-for": plays_for, "hospital": hospital, "three-relations": three
 
 
 def world(name: str) -> KnowledgeBase:
-    """A world of this module, or a data set by its name."""
+    """Return a world of this module, or a data set by its name."""
     return WORLDS[name]() if name in WORLDS else load(name)
