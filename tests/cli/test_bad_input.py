@@ -636,6 +636,17 @@ def test_a_config_of_another_shape_is_one_line(
         assert result.err == f"{message.replace('PATH', str(path))}\n"
 
 
+@pytest.mark.parametrize("value", ["5", "['demo']"])
+@pytest.mark.parametrize("command", ["train", "tune"])
+def test_data_of_a_config_that_is_no_text_is_one_line(
+    tmp_path: Path, getd: Getd, command: str, value: str
+) -> None:
+    path = write(tmp_path / "config.toml", f"data = {value}")
+    result = getd(command, "--config", path)
+    message = "expected data to be a path or the name of a data set"
+    assert (result.code, result.err) == (2, f"{message}, found {value}\n")
+
+
 @pytest.mark.parametrize("value", ["[" * 5000, "9" * 5000])
 def test_a_setting_that_toml_cannot_hold_is_text(getd: Getd, value: str) -> None:
     result = getd("train", "missing", "--set", f"training.epochs={value}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from getd.cli.options import Reading
 from getd.cli.output import print_notices
 from getd.cli.progress import download_progress
+from getd.errors import ConfigError
 
 if TYPE_CHECKING:
     from getd import Config, KnowledgeBase, Run
@@ -51,4 +52,7 @@ def read_config(
         tables = override(tables, [f"training.seed={seed}"])
     if data:
         tables["data"] = data
+    elif not isinstance(tables.get("data", ""), str):
+        expected = "expected data to be a path or the name of a data set"
+        raise ConfigError(f"{expected}, found {tables['data']!r}")
     return Config.parse(tables, model)
