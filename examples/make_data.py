@@ -1,4 +1,6 @@
-"""Makes the data of the examples, small worlds with rules that a model can find: ``python -m examples.make_data``."""
+"""Makes the data of the examples, small worlds with rules that a model can find: ``python -m
+examples.make_data``.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +95,9 @@ CITIES = {
 
 
 def careers(rng: random.Random) -> list[tuple[str, ...]]:
-    """Statements with qualifiers: where people studied, what, to which degree; where they worked; where they lived."""
+    """Statements with qualifiers: where people studied, what, to which degree; where they worked;
+    where they lived.
+    """
     rows: list[tuple[str, ...]] = []
     for person in (f"{first} {last}" for first, last in product(FIRST, LAST)):
         subject = rng.choice(sorted(SCHOOLS))

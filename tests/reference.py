@@ -1,4 +1,6 @@
-"""Slow, obvious versions of what the package computes, written as nested loops over plain Python values."""
+"""Slow, obvious versions of what the package computes, written as nested loops over plain Python
+values.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,9 @@ Fact = tuple[str | int, ...]  # relation, then the entities
 
 
 def known_answers(facts: list[Fact], question: Fact, slot: int) -> list[str | int]:
-    """What fills ``slot`` (0: the relation) so that a fact comes out; the question's own value there is not read."""
+    """What fills ``slot`` (0: the relation) so that a fact comes out; the question's own value
+    there is not read.
+    """
     answers = set()
     for fact in facts:
         if len(fact) == len(question) and all(
@@ -23,7 +27,9 @@ def key_seen(train: list[Fact], test: list[Fact]) -> float:
 
 
 def shares_all_but(train: list[Fact], fact: Fact, number: int) -> bool:
-    """Whether a training fact has the same relation and, in their places, the same entities but for ``number``."""
+    """Whether a training fact has the same relation and, in their places, the same entities but for
+    ``number``.
+    """
     return any(
         len(other) == len(fact)
         and other[0] == fact[0]

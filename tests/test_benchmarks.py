@@ -1,4 +1,6 @@
-"""The benchmarks run, check what they time, and report it; their figures at these sizes mean nothing."""
+"""The benchmarks run, check what they time, and report it; their figures at these sizes mean
+nothing.
+"""
 
 from __future__ import annotations
 

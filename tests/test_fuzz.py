@@ -1,4 +1,6 @@
-"""Some seconds of the fuzzer: every damaged file ends in one clear line. For more: ``python -m tests.fuzz``."""
+"""Some seconds of the fuzzer: every damaged file ends in one clear line. For more: ``python -m
+tests.fuzz``.
+"""
 
 from __future__ import annotations
 

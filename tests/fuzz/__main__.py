@@ -1,7 +1,8 @@
-"""``python -m tests.fuzz --minutes N [--seed S] [--kinds inputs runs] [--into FOLDER]``; ``--replay inputs-17``.
+"""``python -m tests.fuzz --minutes N [--seed S] [--kinds inputs runs] [--into FOLDER]``; ``--replay
+inputs-17``.
 
-The cases run in a process of their own: where that dies (a library aborts, or hangs where no alarm is heard), the case
-it was at has failed, and another process goes on behind it.
+The cases run in a process of their own: where that dies (a library aborts, or hangs where no alarm
+is heard), the case it was at has failed, and another process goes on behind it.
 """
 
 from __future__ import annotations

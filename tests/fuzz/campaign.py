@@ -54,9 +54,10 @@ class Summary:
             "too slow": self._failed("too slow"),
             "raw control characters": self._failed("a raw control character"),
         }
+        codes = [f"{code}: {number:,}" for code, number in sorted(self.codes.items())]
         return [
             *(f"{kind}: {number:,}" for kind, number in self.cases.items()),
-            f"exit codes: {', '.join(f'{code}: {number:,}' for code, number in sorted(self.codes.items()))}",
+            f"exit codes: {', '.join(codes)}",
             *(f"{what}: {number:,}" for what, number in counted.items()),
             f"slowest: {self.slowest[0]:.2f} s ({self.slowest[1]})",
             f"longest message line: {self.longest[0]} characters ({self.longest[1]})",
@@ -99,7 +100,9 @@ def run_campaign(
     last: int | None = None,
     limit: float = LIMIT,
 ) -> Summary:
-    """Run the cases of a kind for some seconds, or up to the ``last``; those that fail are put under ``kept``."""
+    """Run the cases of a kind for some seconds, or up to the ``last``; those that fail are put
+    under ``kept``.
+    """
     summary = journal.read() if journal else Summary()
     end = time.monotonic() + seconds
     for number, case in enumerate(TARGETS[kind](seed, shared, summary.next), start=summary.next):
@@ -114,7 +117,9 @@ def run_campaign(
 
 
 def _watch(number: int) -> None:
-    """End the process where a case hangs in a library, which hears no alarm; the journal says which case it was."""
+    """End the process where a case hangs in a library, which hears no alarm; the journal says which
+    case it was.
+    """
     if number % 100 == 0:
         faulthandler.dump_traceback_later(1800, exit=True, file=sys.__stderr__)
 
@@ -122,7 +127,9 @@ def _watch(number: int) -> None:
 def run_case(
     case: Case, summary: Summary, seed: int, kept: Path | None = None, limit: float = LIMIT
 ) -> list[str]:
-    """Make and run one case; what is wrong with it. What was too slow has a second try, for the machine may be busy."""
+    """Make and run one case; what is wrong with it. What was too slow has a second try, for the
+    machine may be busy.
+    """
     outcome, seconds = _timed(case, limit)
     if outcome is None:
         outcome, seconds = _timed(case, limit)
@@ -156,7 +163,9 @@ def _keep(case: Case, outcome: Outcome | None, about: dict[str, object], kept: P
 
 @contextmanager
 def _time_limit(seconds: float) -> Iterator[None]:
-    """An alarm after so many seconds of work, or sixty times as many by the clock, however busy the machine is."""
+    """An alarm after so many seconds of work, or sixty times as many by the clock, however busy the
+    machine is.
+    """
 
     def over(*_: object) -> None:
         raise TimeLimit

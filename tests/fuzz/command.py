@@ -24,7 +24,9 @@ def run_getd(*arguments: object) -> Outcome:
 
 
 def run_command(command: Callable[..., object], *arguments: object, **options: object) -> Outcome:
-    """Run the function of a command of getd: the same, but for the parsing of arguments, which takes the most time."""
+    """Run the function of a command of getd: the same, but for the parsing of arguments, which
+    takes the most time.
+    """
     return _run(lambda: exit_code(lambda: command(*arguments, **options)))
 
 
@@ -56,8 +58,8 @@ def _descriptors(out: BinaryIO, err: BinaryIO) -> Iterator[None]:
         stream.flush()
     os.dup2(out.fileno(), 1)
     os.dup2(err.fileno(), 2)
-    sys.stdout = open(1, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
-    sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
+    sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
     try:
         yield
     finally:

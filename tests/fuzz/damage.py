@@ -53,7 +53,9 @@ NUMBERS = (
 
 
 def damage_file(path: Path, other: Path, random: Random) -> None:
-    """Damage a file in one of the ways that there are for its kind; ``other`` is a file to take things from."""
+    """Damage a file in one of the ways that there are for its kind; ``other`` is a file to take
+    things from.
+    """
     ways = [flip_bits, cut, grow, repeat, empty, lose, become_folder, swap]
     own = {
         ".json": bend_json,

@@ -1,4 +1,6 @@
-"""Damaged input files: facts in every form, questions, facts to rate and to learn, configs, spaces, Python's own."""
+"""Damaged input files: facts in every form, questions, facts to rate and to learn, configs, spaces,
+Python's own.
+"""
 
 from __future__ import annotations
 

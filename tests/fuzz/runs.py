@@ -1,4 +1,6 @@
-"""Damaged run folders: one file of a trained run is bent, cut, swapped or lost, and a command opens or resumes it."""
+"""Damaged run folders: one file of a trained run is bent, cut, swapped or lost, and a command opens
+or resumes it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Sound files of every form, from which damaged ones are made; and files of shapes that nobody expects."""
+"""Sound files of every form, from which damaged ones are made; and files of shapes that nobody
+expects.
+"""
 
 from __future__ import annotations
 

@@ -2,9 +2,10 @@
 
     python -m tests.machines [PYTEST ARGUMENT ...]
 
-The tests of the maths, the ranks and the losses, once for each machine of ``environments.machines``, as many at a time
-as there are CPUs. Prints the last line of each run, and all of it where a test failed; the exit code is 1 then.
-Arguments, if there are any, are given to pytest in place of the numeric tests.
+The tests of the maths, the ranks and the losses, once for each machine of
+``environments.machines``, as many at a time as there are CPUs. Prints the last line of each run,
+and all of it where a test failed; the exit code is 1 then. Arguments, if there are any, are given
+to pytest in place of the numeric tests.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ NUMERIC = (
     "tests/training/losses/test_fused_softmax.py",
     "tests/training/losses/test_multi_answer.py",
 )
-# What is the same on every machine: which parameters and rows are touched, how much is held, the other rules for ties.
+# What is the same on every machine: which parameters and rows are touched, how much is held, the
+# other rules for ties.
 NOT_NUMERIC = (
     *(
         "every_parameter_takes_part",

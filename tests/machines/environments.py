@@ -1,7 +1,9 @@
-"""Other machines' arithmetic on this one: the environment variables that choose how numbers are computed.
+"""Other machines' arithmetic on this one: the environment variables that choose how numbers are
+computed.
 
-A library picks its kernels by the CPU: the vectors' width decides in which order a sum is taken, and so its last bit.
-These settings make this CPU compute as another would. ``python -m tests.machines.probe`` shows which of them act here.
+A library picks its kernels by the CPU: the vectors' width decides in which order a sum is taken,
+and so its last bit. These settings make this CPU compute as another would. ``python -m
+tests.machines.probe`` shows which of them act here.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ def numpy_features() -> str:
 
 
 def intel_shim(folder: Path) -> Environment:
-    """Make MKL take the CPU for one of Intel's, whose kernels it otherwise withholds; nothing without a C compiler."""
+    """Make MKL take the CPU for one of Intel's, whose kernels it otherwise withholds; nothing
+    without a C compiler.
+    """
     compiler = shutil.which("cc")
     if compiler is None:
         return {}
@@ -63,7 +67,9 @@ def avx2() -> Environment:
 
 
 def machines(folder: Path) -> dict[str, Environment]:
-    """The machines that the numeric tests are run as, by name; ``folder`` keeps what has to be built for them."""
+    """The machines that the numeric tests are run as, by name; ``folder`` keeps what has to be
+    built for them.
+    """
     one = {"OMP_NUM_THREADS": "1"}
     two = {
         "OMP_NUM_THREADS": "2",

@@ -2,8 +2,9 @@
 
     python -m tests.machines.probe
 
-Computes the same products, sums and functions in a process for each setting, and prints the operations whose bits are
-not those of a process without it (one thread in both). A setting with nothing beside it does not act here.
+Computes the same products, sums and functions in a process for each setting, and prints the
+operations whose bits are not those of a process without it (one thread in both). A setting with
+nothing beside it does not act here.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
 def settings(folder: Path) -> list[Environment]:
-    """The settings to try: each variable alone, then with an MKL that takes the CPU for one of Intel's."""
+    """The settings to try: each variable alone, then with an MKL that takes the CPU for one of
+    Intel's.
+    """
     values = {
         "ATEN_CPU_CAPABILITY": ("default", "avx2", "avx512"),
         "ONEDNN_MAX_CPU_ISA": ("SSE41", "AVX", "AVX2", "AVX512_CORE"),
@@ -62,7 +65,9 @@ def settings(folder: Path) -> list[Environment]:
 
 
 class Inputs:
-    """Numbers that are the same on every machine: whole ones and a division, whose rounding IEEE 754 fixes."""
+    """Numbers that are the same on every machine: whole ones and a division, whose rounding IEEE
+    754 fixes.
+    """
 
     def __init__(self, dtype: torch.dtype) -> None:
         self.dtype = dtype

@@ -1,4 +1,4 @@
-"""``python -m tests.mutations``: tries wrong lines of code and writes down which test notices each."""
+"""``python -m tests.mutations``: try wrong lines of code, and write which test notices each."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Mutations drawn at random: operators, constants, arguments, statements and conditions of all code of the package.
+"""Mutations drawn at random: operators, constants, arguments, statements and conditions of all code
+of the package.
 
-A mutation has an id that follows from what the code says and from the function it stands in, and a draw takes those
-whose ids come first when they are shuffled by a seed. So code that is changed elsewhere, or moved, changes no draw.
+A mutation has an id that follows from what the code says and from the function it stands in, and a
+draw takes those whose ids come first when they are shuffled by a seed. So code that is changed
+elsewhere, or moved, changes no draw.
 """
 
 from __future__ import annotations

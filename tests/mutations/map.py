@@ -1,7 +1,9 @@
-"""Which tests run which code: made once by a run of the whole suite, and good for code that has moved since.
+"""Which tests run which code: made once by a run of the whole suite, and good for code that has
+moved since.
 
-Tests are kept by function, and by line within a function. A function that is found again, whatever its file, word for
-word as it was, is known by line; one that has changed is known as a whole, by its name.
+Tests are kept by function, and by line within a function. A function that is found again, whatever
+its file, word for word as it was, is known by line; one that has changed is known as a whole, by
+its name.
 """
 
 from __future__ import annotations
@@ -61,7 +63,9 @@ class TestMap:
             self._by_file[file] = self._by_file.get(file, 0) | bits
 
     def tests(self, path: Path, source: str, first: int, last: int) -> list[tuple[str, float]]:
-        """The tests that run any of these lines, or all of their function where none is known to; the fastest first."""
+        """The tests that run any of these lines, or all of their function where none is known to;
+        the fastest first.
+        """
         function = enclosing(functions(source), first)
         bits = 0
         if function.name != MODULE:
@@ -75,7 +79,9 @@ class TestMap:
 
 
 def functions(source: str) -> list[Function]:
-    """The functions of a file, the inner ones after those that they stand in; first of all the file as a whole."""
+    """The functions of a file, the inner ones after those that they stand in; first of all the file
+    as a whole.
+    """
     found = [Function(MODULE, 1, source.count("\n") + 1, _digest(source))]
     lines = source.splitlines()
 
@@ -170,7 +176,9 @@ def _stored(recorded: Mapping[str, Any], package: Path) -> dict[str, Any]:
 def _bits(
     context: str, number: Mapping[str, int], users: Mapping[str, int], tests: Mapping[str, Any]
 ) -> int:
-    """The tests that a context stands for: one, or all that use a fixture and stand where it is known."""
+    """The tests that a context stands for: one, or all that use a fixture and stand where it is
+    known.
+    """
     if not context.startswith("fixture "):
         return 1 << number[context] if context in number else 0
     _, base, fixture = context.split(" ", 2)

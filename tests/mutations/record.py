@@ -1,6 +1,8 @@
-"""A pytest plugin that records which lines every test runs: ``-p tests.mutations.record`` with MUTATIONS_RECORD set.
+"""A pytest plugin that records which lines every test runs: ``-p tests.mutations.record`` with
+MUTATIONS_RECORD set.
 
-What a fixture of a module or of the session runs is recorded once, and counted for all tests that use it.
+What a fixture of a module or of the session runs is recorded once, and counted for all tests that
+use it.
 """
 
 from __future__ import annotations

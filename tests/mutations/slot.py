@@ -1,7 +1,7 @@
 """A throwaway copy of the tree in which one mutation at a time is tried.
 
-Tests run in processes that are forked from one that has imported all that does not change: most mutations are noticed
-in less time than it takes to import torch.
+Tests run in processes that are forked from one that has imported all that does not change: most
+mutations are noticed in less time than it takes to import torch.
 """
 
 from __future__ import annotations
@@ -133,7 +133,9 @@ def slot() -> Iterator[Slot]:
 
 
 def _pytest(root: Path, arguments: list[str], output: Path, environment: dict[str, str]) -> None:
-    """What a forked process does: it knows the copy alone, and not the tree that it was started from."""
+    """What a forked process does: it knows the copy alone, and not the tree that it was started
+    from.
+    """
     os.setsid()
     sys.dont_write_bytecode = False  # the next run finds what this one has compiled
     descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)

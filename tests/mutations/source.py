@@ -1,4 +1,6 @@
-"""Fragments of code, found wherever they are now: by their tokens, whatever the file, the line breaks or the indent."""
+"""Fragments of code, found wherever they are now: by their tokens, whatever the file, the line
+breaks or the indent.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,8 @@ class Edit:
 
 
 def tokens(source: str) -> list[Token]:
-    """What a file or a fragment says, without its layout: no comments, line breaks, indents, trailing commas.
+    """What a file or a fragment says, without its layout: no comments, line breaks, indents,
+    trailing commas.
 
     >>> [token.text for token in tokens("f(a,  # why\\n  b,\\n)")]
     ['f', '(', 'a', ',', 'b', ')']
@@ -111,15 +114,18 @@ def find(fragment: str, sources: dict[Path, str]) -> tuple[Path, list[Token], di
         raise MutationError(
             f"expected one place that says\n    {fragment}\nfound {len(matches)}: {places}"
         )
+    nearest = _nearest(wanted, sources)
     raise MutationError(
-        f"expected one place that says\n    {fragment}\nfound none; nearest: {_nearest(wanted, sources)}"
+        f"expected one place that says\n    {fragment}\nfound none; nearest: {nearest}"
     )
 
 
 def edit(fragment: str, becomes: str, sources: dict[Path, str], beside: str = "") -> Edit:
-    """The edit that puts another fragment in the place of one; its further lines are indented as the first.
+    """The edit that puts another fragment in the place of one; its further lines are indented as
+    the first.
 
-    ``beside``: another fragment that stands in the same file, where one alone does not tell the place.
+    ``beside``: another fragment that stands in the same file, where one alone does not tell the
+    place.
     """
     if beside:
         wanted = fragment_tokens(beside)

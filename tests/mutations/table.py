@@ -12,8 +12,8 @@ from tests.mutations.trial import Result
 RESULTS = Path(__file__).parent / "RESULTS.md"
 INTRODUCTION = """# Mutations
 
-Wrong lines of code, and the test that notices each: `python -m tests.mutations` writes this page. A test that is named
-here is tried first the next time.
+Wrong lines of code, and the test that notices each: `python -m tests.mutations` writes this page.
+A test that is named here is tried first the next time.
 """
 VERDICTS = {"lost": "**does not fit the code any more**: write it anew", "survived": "**survived**"}
 

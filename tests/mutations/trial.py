@@ -153,7 +153,9 @@ class Laboratory:
         return Result(mutation, "survived", "")
 
     def _killer(self, copy: Slot, change: Edit, tests: Sequence[str], seconds: float) -> str:
-        """The test that notices a change, if any does; one that fails without the change too notices nothing."""
+        """The test that notices a change, if any does; one that fails without the change too
+        notices nothing.
+        """
         while True:
             outcome = _run(copy, change, tests, seconds, self._red)
             if outcome.passed:
@@ -167,7 +169,9 @@ class Laboratory:
                 self._red.add(killer)
 
     def _stages(self, mutation: Mutation) -> Iterator[tuple[list[str], float]]:
-        """Tests to run, one list after the other: what noticed it before, what is quick, the rest within the limit."""
+        """Tests to run, one list after the other: what noticed it before, what is quick, the rest
+        within the limit.
+        """
         assert mutation.edit is not None
         path = mutation.edit.path
         before = self._before(mutation)
@@ -209,7 +213,9 @@ def _run(
 
 
 def neighbours(path: Path, source: str) -> list[list[str]]:
-    """Where nothing is recorded: the files of tests that import the code, then those that stand where it stands."""
+    """Where nothing is recorded: the files of tests that import the code, then those that stand
+    where it stands.
+    """
     parts = path.relative_to(PACKAGE).with_suffix("").parts
     module = ".".join(["getd", *parts])
     files = {

@@ -175,7 +175,9 @@ def test_what_cannot_be_added_is_refused(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_new_entity_begins_at_the_mean_of_those_in_its_places() -> None:
-    """For each fact of its the mean over the entities that stand where it stands; without any, that of all."""
+    """For each fact of its the mean over the entities that stand where it stands; without any, that
+    of all.
+    """
     facts = [
         ("r", "new", "a"),
         ("s", "a", "new"),
