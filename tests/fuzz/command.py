@@ -58,8 +58,9 @@ def _descriptors(out: BinaryIO, err: BinaryIO) -> Iterator[None]:
         stream.flush()
     os.dup2(out.fileno(), 1)
     os.dup2(err.fileno(), 2)
-    sys.stdout = open(1, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
-    sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
+    options = {"encoding": "utf-8", "errors": "backslashreplace", "closefd": False}
+    sys.stdout = open(1, "w", **options)  # noqa: SIM115
+    sys.stderr = open(2, "w", **options)  # noqa: SIM115
     try:
         yield
     finally:
