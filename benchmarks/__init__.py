@@ -1,1 +1,1 @@
-"""Speed and memory, measured against written-out baselines in the same run; each benchmark asserts what it times."""
+"""Speed and memory against written-out baselines of the same run; each asserts what it times."""

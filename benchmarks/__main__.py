@@ -2,9 +2,10 @@
 
     python -m benchmarks [NAME ...] [--quick]
 
-Each runs in a process of its own. Its figures are shown beside their limits and kept in ``results/NAME.json``, its
-plots in ``results/NAME.svg``, and ``README.md`` gets its table; the exit code is 1 if a figure is beyond its limit.
-``--quick`` takes tiny sizes, checks results and not limits, and keeps nothing.
+Each runs in a process of its own. Its figures are shown beside their limits and kept in
+``results/NAME.json``, its plots in ``results/NAME.svg``, and ``README.md`` gets its table; the exit
+code is 1 if a figure is beyond its limit. ``--quick`` takes tiny sizes, checks results and not
+limits, and keeps nothing.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def measure(name: str, quick: bool) -> Outcome:
 
 
 def measure_apart(name: str, quick: bool) -> Outcome | None:
-    """Run one benchmark in a process of its own; ``None`` where it failed, its traceback is on stderr then."""
+    """Run one benchmark in a process of its own; None: it failed, with a traceback on stderr."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "outcome.json"
         command = [

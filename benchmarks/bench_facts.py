@@ -1,7 +1,8 @@
 """A million 4-ary facts: reading and encoding, the index of known answers, memory.
 
-Each figure is a ratio to a baseline of the same run: reading to ``polars.read_csv`` of the same file, the index to one
-``np.lexsort`` of the five columns, memory to the encoded arrays. Times are the best of several.
+Each figure is a ratio to a baseline of the same run: reading to ``polars.read_csv`` of the same
+file, the index to one ``np.lexsort`` of the five columns, memory to the encoded arrays. Times are
+the best of several.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from getd.facts.known_answers import KnownAnswers
 
 ARITY, REPEATS = 4, 7
 
-# resident memory is measured in a process of its own: what importing takes does not count, all that loading takes does
+# Resident memory is measured in a process of its own: importing does not count, loading does.
 _MEMORY = """
 import sys
 import getd.datasets.load, getd.facts.known_answers, numpy, polars

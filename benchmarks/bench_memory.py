@@ -1,11 +1,13 @@
 """A million entities, 4-ary, d = 25: resident memory of training and of evaluation.
 
-Each runs in a process of its own. *Peak* is that of the whole process, imports and all; training has Adam's moments
-and the moving average of the weights. *From a table to answers* is all that a user does: a table of facts is encoded,
-a model is trained for two epochs with validation, checkpoints, moving average and the test with its baselines, and it is
-asked. *Beyond the table* is what ranking takes over the state just before it (model, facts and known answers are
-there): it must not grow with the number of entities. Training must bring the loss down; some ranks are checked
-against a direct count in double precision, where scores that differ by rounding may lie on either side of the answer.
+Each runs in a process of its own. *Peak* is that of the whole process, imports and all; training
+has Adam's moments and the moving average of the weights. *From a table to answers* is all that a
+user does: a table of facts is encoded, a model is trained for two epochs with validation,
+checkpoints, moving average and the test with its baselines, and it is asked. *Beyond the table* is
+what ranking takes over the state just before it (model, facts and known answers are there): it must
+not grow with the number of entities. Training must bring the loss down; some ranks are checked
+against a direct count in double precision, where scores that differ by rounding may lie on either
+side of the answer.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ TRAINING = (
     _SETUP
     + """
 def work():
-    trainer = make_trainer(make_model(shape), {4: facts}, batch_size=batch, learning_rate=0.01, ema=0.99)
+    settings = {"batch_size": batch, "learning_rate": 0.01, "ema": 0.99}
+    trainer = make_trainer(make_model(shape), {4: facts}, **settings)
     return [whole_step(trainer, Batch(0, np.arange(batch))) for _ in range(5)]
 
 def check(losses):
@@ -54,11 +57,13 @@ def work():
     columns = {f"x{i}": names[:, i] for i in range(4)}
     kb = KnowledgeBase.from_dataframe(pl.DataFrame({"relation": relation, **columns}))
     facts, n = kb.split("train")[4], len(names) // 20
-    cuts = {"train": (0, min(n_facts, 10 * n)), "valid": (-2 * min(n, 64), -min(n, 64)), "test": (-min(n, 64), None)}
+    held = min(n, 64)
+    cuts = {"train": (0, min(n_facts, 10 * n)), "valid": (-2 * held, -held), "test": (-held, None)}
     kb = replace(kb, splits={split: {4: facts.take(slice(*cut))} for split, cut in cuts.items()})
     config = {"model": {"entity_dim": 25, "ring_ranks": 25}}
     with tempfile.TemporaryDirectory() as folder:
-        run = getd.train(kb, "getd", f"{folder}/run", config=config, epochs=2, batch_size=batch, ema=0.99)
+        training = {"epochs": 2, "batch_size": batch, "ema": 0.99}
+        run = getd.train(kb, "getd", f"{folder}/run", config=config, **training)
         run.predict("r3", ["e12", "?", "e14", "e15"])
         assert run.evaluate("test").metrics.questions == 4 * min(n, 64)
         return [line.loss for line in run.folder.read_history()]
@@ -71,7 +76,9 @@ EVALUATION = (
     _SETUP
     + """
 relation, entities = facts.relation.copy(), facts.entities.copy()
-relation[1::2], entities[1::2, :3] = relation[::2], entities[::2, :3]  # pairs that answer one question
+# pairs that answer one question
+relation[1::2] = relation[::2]
+entities[1::2, :3] = entities[::2, :3]
 facts = Facts(relation, entities)
 known = KnownAnswers.build([{4: facts}], shape.n_relations, n_entities)
 asked = facts.take(slice(0, batch))
@@ -87,7 +94,8 @@ def check(ranks):
     for row in range(2):
         for position in range(4):
             fact = rows[row]
-            query = model.query(torch.tensor(fact[:1]), torch.tensor(fact[None, 1:]), position).double()
+            relation, entities = torch.tensor(fact[:1]), torch.tensor(fact[None, 1:])
+            query = model.query(relation, entities, position).double()
             scores = (query @ table.T)[0].numpy()
             others = [j for j in range(5) if j != position + 1]
             answers = rows[(rows[:, others] == fact[others]).all(axis=1), position + 1]

@@ -1,15 +1,16 @@
 """Every model on WikiPeople-3 and WN18, and five of them beside PyKEEN.
 
-*Every model*, with its default settings, in a process of its own: facts learnt from a second, questions ranked a
-second, parameters, and peak memory (imports, data and all). The loss must fall.
+*Every model*, with its default settings, in a process of its own: facts learnt from a second,
+questions ranked a second, parameters, and peak memory (imports, data and all). The loss must fall.
 
-*Beside PyKEEN*: 200 training steps on WN18, ours and theirs taking turns, five times; the median. Both hold the same
-weights, and before anything is timed both give the same scores, and the same loss for the same batch (ConvE with its
-dropout off). TuckER, ComplEx, DistMult and ConvE learn from questions with all their answers against every entity, with
-reciprocal relations, by the softmax cross entropy; TransE from facts and 64 negatives each, half for each position, by
-the margin loss. Dimensions, batch and optimiser (Adam) are the same. A step of ours is all of it: facts gathered,
-answers looked up, negatives drawn and filtered. A step of theirs begins with its batch ready; what their data loader
-takes is not counted.
+*Beside PyKEEN*: 200 training steps on WN18, ours and theirs taking turns, five times; the median.
+Both hold the same weights, and before anything is timed both give the same scores, and the same
+loss for the same batch (ConvE with its dropout off). TuckER, ComplEx, DistMult and ConvE learn from
+questions with all their answers against every entity, with reciprocal relations, by the softmax
+cross entropy; TransE from facts and 64 negatives each, half for each position, by the margin loss.
+Dimensions, batch and optimiser (Adam) are the same. A step of ours is all of it: facts gathered,
+answers looked up, negatives drawn and filtered. A step of theirs begins with its batch ready; what
+their data loader takes is not counted.
 """
 
 from __future__ import annotations
@@ -64,14 +65,14 @@ def measure(quick: bool = False) -> Result:
     )
     if quick:
         facts = random_facts(Shape(2, 1, 1, n_entities=30, n_relations=3), 60)
-        beside = beside_pykeen(
+        paired = beside_pykeen(
             facts, 30, 3, Size(dim=20, batch=8, facts=8, negatives=4, steps=2, rounds=2)
         )
     else:
         kb = load("WN18")
-        beside = beside_pykeen(kb.split("train")[2], kb.n_entities, kb.n_relations, Size())
+        paired = beside_pykeen(kb.split("train")[2], kb.n_entities, kb.n_relations, Size())
     ratios = {
-        name: found["theirs"]["median"] / found["ours"]["median"] for name, found in beside.items()
+        name: times["theirs"]["median"] / times["ours"]["median"] for name, times in paired.items()
     }
     return Result(
         name="models",
@@ -83,31 +84,31 @@ def measure(quick: bool = False) -> Result:
             bars("PyKEEN's time for a step, in ours", "x", ratios),
             *(_rates(*item) for item in alone.items()),
         ],
-        details={"beside PyKEEN": beside, "threads": torch.get_num_threads()},
+        details={"beside PyKEEN": paired, "threads": torch.get_num_threads()},
         packages=("getd", "pykeen", "numpy", "torch"),
         tables=alone,
     )
 
 
 def every_model(
-    sets: list[str], models: list[str] | None = None, steps: int = 30, asked: int = 100
+    sets: list[str], models: list[str] | None = None, steps: int = 30, sample: int = 100
 ) -> Tables:
-    """What :func:`one_model` finds, and the peak of memory, for each data set and model that serves it."""
-    found: Tables = {}
+    """Run :func:`one_model`, with the peak of memory, for each data set and model that fits."""
+    tables: Tables = {}
     for data in sets:
         try:
             kb = load(data)
         except GetdError as error:
             raise Skipped(f"{error}; name the folder of the data sets in GETD_DATA") from None
-        found[data] = {}
+        tables[data] = {}
         for model in models or list(MODELS):
             if tuple(kb.arities) == (2,) or not MODELS[model].model.binary_only:
-                child = memory(CHILD, data, model, str(steps), str(asked))
-                found[data][model] = child.value | {"peak memory, GiB": round(child.peak / GIB, 2)}
-    return found
+                child = memory(CHILD, data, model, str(steps), str(sample))
+                tables[data][model] = child.value | {"peak memory, GiB": round(child.peak / GIB, 2)}
+    return tables
 
 
-def one_model(data: str, name: str, steps: int, asked: int) -> dict[str, float]:
+def one_model(data: str, name: str, steps: int, sample: int) -> dict[str, float]:
     """How fast one model learns and ranks, and how many numbers it learns."""
     kb = load(data)
     config = Config.parse({}, name)
@@ -136,7 +137,7 @@ def one_model(data: str, name: str, steps: int, asked: int) -> dict[str, float]:
     assert np.mean(losses[-steps:]) < np.mean(losses[:steps]), (name, losses)
     model.eval()
     known = kb.known()
-    facts = sample_facts(kb.split("valid"), asked)
+    facts = sample_facts(kb.split("valid"), sample)
     (seconds,) = best(lambda: validation_mrr(model, facts, known), repeats=3)
     questions = sum(arity * len(block) for arity, block in facts.items())
     return {
@@ -147,9 +148,9 @@ def one_model(data: str, name: str, steps: int, asked: int) -> dict[str, float]:
 
 
 def _rates(data: str, models: dict[str, dict[str, Any]]) -> Plot:
-    places = [float(i) for i in range(len(models))]
+    positions = [float(i) for i in range(len(models))]
     series = [
-        Series(what, places, [found[what] for found in models.values()])
+        Series(what, positions, [rates[what] for rates in models.values()])
         for what in ("facts a second", "questions a second")
     ]
     return Plot(

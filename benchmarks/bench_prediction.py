@@ -1,8 +1,9 @@
-"""How long an answer takes: the ten best of a question through ``Run.predict``, by the number of entities.
+"""How long the ten best answers of ``Run.predict`` take, by the number of entities.
 
-A 4-ary GETD with d = 25 and random weights. *Bare* is the product of the query with the table and ``topk``, for one
-question or for all hundred together; ``predict`` does names, the query, the filter of known answers and probabilities
-beside. Both must find the same answers. Times are the best of several.
+A 4-ary GETD with d = 25 and random weights. *Bare* is the product of the query with the table and
+``topk``, for one question or for all hundred together; ``predict`` does names, the query, the
+filter of known answers and probabilities beside. Both must find the same answers. Times are the
+best of several.
 """
 
 from __future__ import annotations
@@ -34,18 +35,19 @@ KINDS = ("predict, 1 question", "bare, 1 question", "predict, 100 questions", "b
 def measure(quick: bool = False) -> Result:
     """Latency for one question and for many, by the number of entities."""
     sizes, questions = ((100, 200), 4) if quick else (ENTITIES, QUESTIONS)
-    found = {n: _times(Shape(4, 25, 25, n), questions, repeats=1 if quick else 7) for n in sizes}
+    by_size = {n: _times(Shape(4, 25, 25, n), questions, repeats=1 if quick else 7) for n in sizes}
     x = [float(n) for n in sizes]
     figures = [
-        Figure(f"one question, {n:,} entities", 1000 * times[0], "ms") for n, times in found.items()
+        Figure(f"one question, {n:,} entities", 1000 * times[0], "ms")
+        for n, times in by_size.items()
     ]
     figures += [
         Figure(f"one question over bare, {n:,} entities", t[0] / t[1], "x")
-        for n, t in found.items()
+        for n, t in by_size.items()
     ]
     figures += [
         Figure(f"{questions} questions, {n:,} entities", 1000 * times[2], "ms")
-        for n, times in found.items()
+        for n, times in by_size.items()
     ]
     return Result(
         name="prediction",
@@ -56,13 +58,15 @@ def measure(quick: bool = False) -> Result:
                 "entities",
                 "ms",
                 [
-                    Series(kind, x, [1000 * found[n][i] for n in sizes])
+                    Series(kind, x, [1000 * by_size[n][i] for n in sizes])
                     for i, kind in enumerate(KINDS)
                 ],
             )
         ],
         details={
-            "seconds": {str(n): dict(zip(KINDS, times, strict=True)) for n, times in found.items()},
+            "seconds": {
+                str(n): dict(zip(KINDS, times, strict=True)) for n, times in by_size.items()
+            },
             "questions": questions,
             "top": TOP,
             "threads": torch.get_num_threads(),
@@ -73,7 +77,7 @@ def measure(quick: bool = False) -> Result:
 
 def _times(shape: Shape, questions: int, repeats: int) -> tuple[float, float, float, float]:
     run, facts = _run(shape, questions)
-    asked = [_question(run, facts, row) for row in range(questions)]
+    parsed = [_question(run, facts, row) for row in range(questions)]
     relation, entities = torch.tensor(facts.relation), torch.tensor(facts.entities)
     with torch.no_grad():
         query = run.model.query(relation, entities, POSITION)  # (questions, d)
@@ -84,10 +88,10 @@ def _times(shape: Shape, questions: int, repeats: int) -> tuple[float, float, fl
         return torch.topk(vectors @ table.T, TOP, dim=1).indices
 
     def predict() -> None:
-        answers[:] = run.answer([parse_question(run.kb, *question) for question in asked], top=TOP)
+        answers[:] = run.answer([parse_question(run.kb, *question) for question in parsed], top=TOP)
 
     one, bare_one = best(
-        lambda: run.predict(*asked[0], top=TOP), lambda: bare(first), repeats=repeats
+        lambda: run.predict(*parsed[0], top=TOP), lambda: bare(first), repeats=repeats
     )
     many, bare_many = best(predict, lambda: bare(query), repeats=min(repeats, 2))
     _check(run, facts, query @ table.T, answers)
@@ -123,14 +127,14 @@ def _question(run: Run, facts: Facts, row: int) -> tuple[str, list[str]]:
 
 
 def _check(run: Run, facts: Facts, scores: Tensor, predicted: list[list[Answer]]) -> None:
-    """The answers score as the best that are not known do; up to rounding, so that near ties may change places."""
+    """The answers score like the best that are not known; up to rounding, so near ties may swap."""
     scores = scores.clone()
     known = run.known.lookup(facts.relation, facts.entities, POSITION)
     scores[torch.tensor(known.rows), torch.tensor(known.values)] = -torch.inf
-    wanted = torch.topk(scores, TOP, dim=1).values
+    expected = torch.topk(scores, TOP, dim=1).values
     for row, answers in enumerate(predicted):
         ids = torch.tensor(np.array(run.kb.entities.ids([answer.name for answer in answers])))
         assert len(set(ids.tolist())) == TOP
-        torch.testing.assert_close(scores[row, ids], wanted[row], rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(scores[row, ids], expected[row], rtol=1e-4, atol=1e-6)
         given = torch.tensor([answer.score for answer in answers])
-        torch.testing.assert_close(given, wanted[row], rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(given, expected[row], rtol=1e-4, atol=1e-6)

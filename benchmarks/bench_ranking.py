@@ -1,20 +1,24 @@
 """Ranking a test set: filtered ranks from given scores, and a GETD ranked from its weights.
 
-*Given scores*: the test questions of WN18, both positions, each with a random float32 score for each of the 40,943
-entities. All find the same ranks and numbers of candidates:
+*Given scores*: the test questions of WN18, both positions, each with a random float32 score for
+each of the 40,943 entities. All find the same ranks and numbers of candidates:
 
-- ours: the index of known answers is built from all facts, looked up for the questions, and the scores are ranked
-  (``rank_scores``). Every score is checked to be finite, which the others do not do.
-- PyKEEN: what its evaluator does to a batch, with its functions: ``create_sparse_positive_filter_``,
-  ``filter_scores_``, ``RankBasedEvaluator.process_scores_``. It overwrites scores, so it has a copy, made beforehand.
-  The batch size is the quickest of several, found beforehand, with filters to make and without.
+- ours: the index of known answers is built from all facts, looked up for the questions, and the
+  scores are ranked (``rank_scores``). Every score is checked to be finite, which the others do not
+  do.
+- PyKEEN: what its evaluator does to a batch, with its functions:
+  ``create_sparse_positive_filter_``, ``filter_scores_``, ``RankBasedEvaluator.process_scores_``. It
+  overwrites scores, so it has a copy, made beforehand. The batch size is the quickest of several,
+  found beforehand, with filters to make and without.
 - *filters ready*: both without making filters.
-- sorting: known answers get the score of minus infinity, each row is sorted by numpy, and the answer is found by
-  bisection; on the first questions only, ours on the same.
-- reading: the sum of all scores, by torch. The scores do not fit into any cache, so nobody can be quicker.
+- sorting: known answers get the score of minus infinity, each row is sorted by numpy, and the
+  answer is found by bisection; on the first questions only, ours on the same.
+- reading: the sum of all scores, by torch. The scores do not fit into any cache, so nobody can be
+  quicker.
 
-*From weights*: ``rank_facts`` of a GETD with d = R = 50 on the test set of WikiPeople-3, over its bare products: the
-queries of all questions, and their products with the table into one buffer, at shapes that are good for them.
+*From weights*: ``rank_facts`` of a GETD with d = R = 50 on the test set of WikiPeople-3, over its
+bare products: the queries of all questions, and their products with the table into one buffer, at
+shapes that are good for them.
 
 Times are the best of several, taking turns, with torch's own number of threads.
 """
@@ -139,8 +143,10 @@ def _from_scores(given: Given, repeats: int) -> tuple[dict[str, float], list[int
 
     def ours() -> list[Ranks]:
         index = _known(given)
-        found = [index.lookup(facts.relation, facts.entities, position) for position in POSITIONS]
-        return [rank_scores(scores[p], facts.entities[:, p], found[p]) for p in POSITIONS]
+        left_out = [
+            index.lookup(facts.relation, facts.entities, position) for position in POSITIONS
+        ]
+        return [rank_scores(scores[p], facts.entities[:, p], left_out[p]) for p in POSITIONS]
 
     def ours_ready() -> list[Ranks]:
         return [rank_scores(scores[p], facts.entities[:, p], answers[p]) for p in POSITIONS]
@@ -149,8 +155,10 @@ def _from_scores(given: Given, repeats: int) -> tuple[dict[str, float], list[int
     heads = [matrix[:SORTED] for matrix in scores]
 
     def ours_first() -> list[Ranks]:
-        found = [known.lookup(first.relation, first.entities, position) for position in POSITIONS]
-        return [rank_scores(heads[p], first.entities[:, p], found[p]) for p in POSITIONS]
+        left_out = [
+            known.lookup(first.relation, first.entities, position) for position in POSITIONS
+        ]
+        return [rank_scores(heads[p], first.entities[:, p], left_out[p]) for p in POSITIONS]
 
     pykeen = _PyKEEN(splits, facts, [matrix.clone() for matrix in scores])
     for theirs in (pykeen.rank(BATCHES[1]), pykeen.rank(BATCHES[-1])):
@@ -226,10 +234,10 @@ class _PyKEEN:
     ) -> list[Ranks]:
         self.evaluator.clear()
         for number, (rows, batch) in enumerate(self.batches(size, most)):
-            found = self.filters_of(batch) if filters is None else filters[number]
+            batch_filters = self.filters_of(batch) if filters is None else filters[number]
             line = torch.arange(len(batch))
             for target, column, left_out, matrix in zip(
-                ("head", "tail"), (0, 2), found, self.scores, strict=True
+                ("head", "tail"), (0, 2), batch_filters, self.scores, strict=True
             ):
                 scores, answers = matrix[rows], batch[:, column]
                 right = scores[line, answers]
@@ -252,16 +260,16 @@ def _triples(facts: Facts) -> Tensor:
 
 
 def _sort(scores: list[Tensor], facts: Facts, known: KnownAnswers) -> list[np.ndarray]:
-    """Ranks by sorting each row; what is left out is last, and neither above nor level with the answer."""
+    """Rank by sorting each row; what is left out comes last, below the answer."""
     ranks = []
     for position, matrix in zip(POSITIONS, scores, strict=True):
-        found, answers = (
+        left_out, answers = (
             known.lookup(facts.relation, facts.entities, position),
             facts.entities[:, position],
         )
         ordered, line = matrix.numpy().copy(), np.arange(len(facts))
         right = ordered[line, answers]
-        ordered[found.rows, found.values] = -np.inf
+        ordered[left_out.rows, left_out.values] = -np.inf
         ordered[line, answers] = right
         ordered.sort(axis=1)
         below = [np.searchsorted(row, limit) for row, limit in zip(ordered, right, strict=True)]
@@ -285,12 +293,10 @@ def _from_weights(given: Given, quick: bool) -> dict[str, float]:
         assert ranks.rank.shape == facts.entities.shape
         queries = _queries(model, facts)
         scores = queries[0] @ model.candidates(0).T
-        found = rank_scores(
-            scores, facts.entities[:, 0], known.lookup(facts.relation, facts.entities, 0)
-        )
-        assert (
-            np.abs(found.rank - ranks.rank[:, 0]).mean() < 1
-        )  # scores may round differently, and change places
+        left_out = known.lookup(facts.relation, facts.entities, 0)
+        from_scores = rank_scores(scores, facts.entities[:, 0], left_out)
+        # Scores may round differently, and change places.
+        assert np.abs(from_scores.rank - ranks.rank[:, 0]).mean() < 1
         buffer = torch.empty(ROWS * COLUMNS)
 
         def bare() -> None:

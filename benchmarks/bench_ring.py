@@ -1,8 +1,9 @@
-"""The queries of a batch from the ring, against its core multiplied out: by arity, by rank, by order of the ring.
+"""The queries of a batch from the ring, against its core multiplied out: by arity, rank, order.
 
-Forward only, all modes of the entities. *Multiplied out* builds the core for the batch (two halves of the ring, one
-matrix product between them) and contracts it with ``tucker_environments``; both give the same queries, which is
-asserted. *By order* takes rings of several shapes that all stand for one core of 25^5 numbers (4-ary).
+Forward only, all modes of the entities. *Multiplied out* builds the core for the batch (two halves
+of the ring, one matrix product between them) and contracts it with ``tucker_environments``; both
+give the same queries, which is asserted. *By order* takes rings of several shapes that all stand
+for one core of 25^5 numbers (4-ary).
 """
 
 from __future__ import annotations
@@ -84,7 +85,8 @@ def measure(quick: bool = False) -> Result:
                 _series(sizes.ranks, by_rank),
             ),
             Plot(
-                f"queries by order of the ring ({len(sizes.order_dims) - 1}-ary, R = {sizes.order_rank})",
+                f"queries by order of the ring ({len(sizes.order_dims) - 1}-ary, "
+                f"R = {sizes.order_rank})",
                 "",
                 "seconds",
                 _series(range(len(labels)), by_order),

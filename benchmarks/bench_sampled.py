@@ -1,9 +1,10 @@
 """A step of the sampled regime with ten thousand and with a million entities: it must not matter.
 
-4-ary GETD, d = 25, 512 negatives for each position, shared by a batch of 512 facts. A step is all of it: facts are
-gathered, negatives drawn and filtered, and rows learn by Adam, with moving average and N3. Ten steps on new batches are
-timed together, the sizes taking turns. Memory is that of a process of its own, imports and all. A step must change
-the rows that it looks up and no others, and the loss must fall.
+4-ary GETD, d = 25, 512 negatives for each position, shared by a batch of 512 facts. A step is all
+of it: facts are gathered, negatives drawn and filtered, and rows learn by Adam, with moving average
+and N3. Ten steps on new batches are timed together, the sizes taking turns. Memory is that of a
+process of its own, imports and all. A step must change the rows that it looks up and no others, and
+the loss must fall.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from benchmarks.subjects import Shape, make_model, make_trainer, random_facts, w
 from getd.training.loop import Trainer
 from getd.training.regimes.base import shuffled_batches
 
-AT_ONCE = 10  # steps
+STEPS_PER_RUN = 10  # steps
 SETTINGS = {"regime": "sampled", "learning_rate": 0.01, "ema": 0.99, "n3": 1e-4}
 
 CHILD = """
@@ -30,8 +31,8 @@ n_entities, n_facts, batch, negatives = map(int, sys.argv[1:])
 def work():
     return losses(trainer_of(n_entities, n_facts, batch, negatives), 30)
 
-def check(found):
-    assert np.mean(found[-5:]) < np.mean(found[:5]), found
+def check(values):
+    assert np.mean(values[-5:]) < np.mean(values[:5]), values
 """
 
 
@@ -44,7 +45,7 @@ def measure(quick: bool = False) -> Result:
         losses(trainer, 3)
         check_rows(trainer)
     times = dict(zip(sizes, timings(*map(steps, trainers.values()), repeats=repeats), strict=True))
-    shortest = {n: min(found) / AT_ONCE for n, found in times.items()}
+    shortest = {n: min(seconds) / STEPS_PER_RUN for n, seconds in times.items()}
     child = memory(CHILD, *map(str, (sizes[-1], n_facts, batch, negatives)))
     most = max(sizes)
     return Result(
@@ -74,7 +75,7 @@ def measure(quick: bool = False) -> Result:
                 ],
             )
         ],
-        details={f"{n:,} entities": summary(found) for n, found in times.items()}
+        details={f"{n:,} entities": summary(seconds) for n, seconds in times.items()}
         | {
             "facts": n_facts,
             "batch": batch,
@@ -118,4 +119,4 @@ def steps(trainer: Trainer) -> Callable[[], list[float]]:
     """Work that takes the next ten steps of an endless epoch."""
     generator = torch.Generator().manual_seed(2)
     batches = cycle(shuffled_batches(trainer.regime.sizes, trainer.settings.batch_size, generator))
-    return lambda: [whole_step(trainer, next(batches)) for _ in range(AT_ONCE)]
+    return lambda: [whole_step(trainer, next(batches)) for _ in range(STEPS_PER_RUN)]

@@ -3,11 +3,13 @@
 How the figures are defined:
 
 - *Slope*: the exponent of growth, from a line through the best times on two logarithmic axes.
-- *Counted*: the multiply-adds of ``subjects.multiply_adds``, three times those of the forward pass; in the plots as the
-  time they would take at the rate of the largest size. *Multiplied out, counted* is the same step with the core built
-  for each batch, at that rate too: beyond arity 3 it fits no memory (``bench_ring`` times it at small sizes).
-- *Time per multiply-add by arity*: the longest over the shortest of the times of a step divided by its counted
-  multiply-adds, at sizes where arithmetic dominates (d = R = 50, 12,000 entities, batches of 128).
+- *Counted*: the multiply-adds of ``subjects.multiply_adds``, three times those of the forward pass;
+  in the plots as the time they would take at the rate of the largest size. *Multiplied out,
+  counted* is the same step with the core built for each batch, at that rate too: beyond arity 3 it
+  fits no memory (``bench_ring`` times it at small sizes).
+- *Time per multiply-add by arity*: the longest over the shortest of the times of a step divided by
+  its counted multiply-adds, at sizes where arithmetic dominates (d = R = 50, 12,000 entities,
+  batches of 128).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Serving a run of JF17K-3: many questions at once, many clients at once, and requests that make no sense.
+"""Serving a run of JF17K-3: many questions at once, many clients at once, senseless requests.
 
-In process, 32 questions are answered as one batch and one by one. Over HTTP on loopback, 32 clients ask one question
-after the other, with and without the answering of simultaneous requests together; the service is a process of its own,
-and so are the clients. Then 2,000 requests are drawn from the service's own description, and what they must never
-meet is counted. The model has random weights, which costs what trained ones cost; answers are checked against those of
-the run.
+In process, 32 questions are answered as one batch and one by one. Over HTTP on loopback, 32 clients
+ask one question after the other, with and without the answering of simultaneous requests together;
+the service is a process of its own, and so are the clients. Then 2,000 requests are drawn from the
+service's own description, and what they must never meet is counted. The model has random weights,
+which costs what trained ones cost; answers are checked against those of the run.
 """
 
 from __future__ import annotations
@@ -47,20 +47,23 @@ uvicorn.run(app, port=int(sys.argv[2]), log_level="error")
 
 _CLIENTS = """
 import http.client, json, sys, threading, time
-port, clients, seconds, bodies = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), json.loads(sys.stdin.read())
+port, clients, seconds = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
+bodies = json.loads(sys.stdin.read())
 taken, ready = [[] for _ in range(clients)], threading.Barrier(clients)
 def ask(number):
     connection = http.client.HTTPConnection("127.0.0.1", port)
     ready.wait()
-    end, place = time.perf_counter() + seconds, number
+    end = time.perf_counter() + seconds
+    index = number
     while time.perf_counter() < end:
         start = time.perf_counter()
-        connection.request("POST", "/predict", bodies[place % len(bodies)], {"Content-Type": "application/json"})
+        body = bodies[index % len(bodies)]
+        connection.request("POST", "/predict", body, {"Content-Type": "application/json"})
         reply = connection.getresponse()
         assert reply.status == 200, reply.read()
         reply.read()
         taken[number].append(time.perf_counter() - start)
-        place += clients
+        index += clients
 threads = [threading.Thread(target=ask, args=(number,)) for number in range(clients)]
 [thread.start() for thread in threads]
 [thread.join() for thread in threads]
@@ -90,9 +93,10 @@ def measure(quick: bool = False) -> Result:
                     )
         fuzzed = _fuzz(run, 50 if quick else FUZZED)
     seconds = 0.5 if quick else SECONDS
-    rate = {kind: max(len(each) / seconds for each in found) for kind, found in taken.items()}
+    rate = {kind: max(len(each) / seconds for each in rounds) for kind, rounds in taken.items()}
     p95 = {
-        kind: min(float(np.quantile(each, 0.95)) for each in found) for kind, found in taken.items()
+        kind: min(float(np.quantile(each, 0.95)) for each in rounds)
+        for kind, rounds in taken.items()
     }
     figures = [
         Figure(
@@ -142,17 +146,17 @@ def measure(quick: bool = False) -> Result:
                 [
                     Series(
                         kind,
-                        [1000 * float(v) for v in np.quantile(min(found, key=np.median), shares)],
+                        [1000 * float(v) for v in np.quantile(min(rounds, key=np.median), shares)],
                         shares.tolist(),
                     )
-                    for kind, found in taken.items()
+                    for kind, rounds in taken.items()
                 ],
                 log=False,
             )
         ],
         details={
             "statuses": fuzzed,
-            "requests": {kind: [len(each) for each in found] for kind, found in taken.items()},
+            "requests": {kind: [len(each) for each in rounds] for kind, rounds in taken.items()},
         },
         packages=("getd", "fastapi", "torch", "uvicorn"),
     )
@@ -181,14 +185,14 @@ def _run(kb: KnowledgeBase, out: Path) -> Run:
 def _questions(run: Run, number: int) -> list[Question]:
     """Facts of test, each with one entity hidden."""
     facts = max(run.kb.split("test").values(), key=len)
-    found = []
+    questions = []
     for row in range(number):
         relation, *entities = run.kb.decode(
             facts.take(slice(row % len(facts), row % len(facts) + 1))
         )[0]
         entities[row % len(entities)] = "?"
-        found.append(parse_question(run.kb, relation, entities))
-    return found
+        questions.append(parse_question(run.kb, relation, entities))
+    return questions
 
 
 def _in_process(run: Run, questions: list[Question], repeats: int) -> list[float]:
@@ -232,14 +236,14 @@ def _served(path: Path, batching: str) -> Iterator[int]:
 
 
 def _check(run: Run, question: Question, port: int) -> None:
-    asked = urllib.request.Request(
+    request = urllib.request.Request(
         f"http://127.0.0.1:{port}/predict",
         json.dumps(_body(question)).encode(),
         {"Content-Type": "application/json"},
     )
-    found = json.load(urllib.request.urlopen(asked))["answered"][0]["answers"]
-    (wanted,) = run.answer([question], TOP)
-    assert [answer["names"] for answer in found] == [list(answer.names) for answer in wanted]
+    answers = json.load(urllib.request.urlopen(request))["answered"][0]["answers"]
+    (expected,) = run.answer([question], TOP)
+    assert [answer["names"] for answer in answers] == [list(answer.names) for answer in expected]
 
 
 def _ask(port: int, bodies: list[str], clients: int, seconds: float) -> list[float]:
@@ -265,7 +269,7 @@ def _fuzz(run: Run, number: int) -> dict[str, int]:
     schema = schemathesis.openapi.from_asgi(
         "/openapi.json", create_app(run, ServeSettings(timeout=20))
     )
-    operations = [found.ok() for found in schema.get_all_operations()]
+    operations = [operation.ok() for operation in schema.get_all_operations()]
     statuses: dict[str, int] = {}
 
     def note(key: str) -> None:
@@ -288,8 +292,8 @@ def _fuzz(run: Run, number: int) -> dict[str, int]:
         @given(operation.as_strategy())
         def ask(case: object) -> None:
             reply = case.call()  # type: ignore[attr-defined]
-            told = "Traceback" in reply.text or str(run.path.parent) in reply.text
-            note("wrong" if reply.status_code >= 500 or told else str(reply.status_code))
+            leaks = "Traceback" in reply.text or str(run.path.parent) in reply.text
+            note("wrong" if reply.status_code >= 500 or leaks else str(reply.status_code))
 
         ask()
     return statuses

@@ -1,26 +1,31 @@
-"""Training GETD on WikiPeople-3 (3-ary): d = R = 50, batches of 128 facts, the plain loss, torch's own threads.
+"""Training GETD on WikiPeople-3 (3-ary): d = R = 50, batches of 128 facts, the plain loss.
+
+Torch uses its own number of threads.
 
 How the figures are defined:
 
-- *Step*: a batch is prepared and learnt from, one after the other; an epoch, timed as a whole, prepares one ahead.
-- *Bare*: the matrix products of a step and nothing else, at the same shapes, forward and for both gradients, into
-  buffers that are there already, taking turns with the step itself. The count of batched products is that of
-  ``products_of_others``; the loss counts three products for each tile of scores (``tile_shape``). The best runs are
-  compared.
+- *Step*: a batch is prepared and learnt from, one after the other; an epoch, timed as a whole,
+  prepares one ahead.
+- *Bare*: the matrix products of a step and nothing else, at the same shapes, forward and for both
+  gradients, into buffers that are there already, taking turns with the step itself. The count of
+  batched products is that of ``products_of_others``; the loss counts three products for each tile
+  of scores (``tile_shape``). The best runs are compared.
 - *Loss*: ours takes turns with its bare products; ``cross_entropy`` over all scores is timed apart.
-- *Parts of a step*: queries forward and backward, the loss with its gradients (nothing filtered), the optimiser, each
-  alone at the shapes of a step; the rest is what is left of the whole step.
-- *Fraction of the large-matrix rate*: counted multiply-adds of a step in its time, over those of a 2048 x 2048 x 2048
-  product in its time.
-- *Multiplied out*: the same model, loss and optimiser with the ring multiplied out to the whole core for each batch
-  (two halves, one matrix product between them); a few batches, scaled to an epoch.
-- *Python and data preparation*: ``torch.profiler`` records some steps. What counts is the time of a step in which its
-  thread runs neither an ``aten`` operation nor a node of autograd's engine (which is C++), or prepares data
-  (``regime.prepare``, operations and all); the quickest of the recorded steps is taken, as everywhere. The profiler's
-  own work falls into that time, so the share is rather too large. *No operation runs* is the same with the engine's own
-  time in it. Neither sees what an operation does before its arithmetic, hence another figure: the step with next to no
-  arithmetic in it (d = R = 2, entities folded onto 64, as many facts), operations and Python and all, over the real
-  step. It is no bound: its caches stay warm, and few entities make fewer tiles.
+- *Parts of a step*: queries forward and backward, the loss with its gradients (nothing filtered),
+  the optimiser, each alone at the shapes of a step; the rest is what is left of the whole step.
+- *Fraction of the large-matrix rate*: counted multiply-adds of a step in its time, over those of a
+  2048 x 2048 x 2048 product in its time.
+- *Multiplied out*: the same model, loss and optimiser with the ring multiplied out to the whole
+  core for each batch (two halves, one matrix product between them); a few batches, scaled to an
+  epoch.
+- *Python and data preparation*: ``torch.profiler`` records some steps. What counts is the time of a
+  step in which its thread runs neither an ``aten`` operation nor a node of autograd's engine (which
+  is C++), or prepares data (``regime.prepare``, operations and all); the quickest of the recorded
+  steps is taken, as everywhere. The profiler's own work falls into that time, so the share is
+  rather too large. *No operation runs* is the same with the engine's own time in it. Neither sees
+  what an operation does before its arithmetic, hence another figure: the step with next to no
+  arithmetic in it (d = R = 2, entities folded onto 64, as many facts), operations and Python and
+  all, over the real step. It is no bound: its caches stay warm, and few entities make fewer tiles.
 """
 
 from __future__ import annotations
@@ -196,7 +201,7 @@ def _parts(
 
 
 def _rates(seconds: dict[str, float], work: int, size: int) -> dict[str, float]:
-    """GFLOP/s of what does the counted work in these times, beside that of a product of large matrices."""
+    """GFLOP/s of the counted work in these times, next to that of a product of large matrices."""
     left, right, out = (torch.randn(size, size) for _ in range(3))
     large = best(lambda: torch.mm(left, right, out=out), repeats=9)[0]
     return {name: 2e-9 * work / time for name, time in seconds.items()} | {
@@ -207,8 +212,8 @@ def _rates(seconds: dict[str, float], work: int, size: int) -> dict[str, float]:
 def _loss(
     shape: Shape, numbers: tuple[int, ...], repeats: int
 ) -> tuple[list[Figure], Plot, dict[str, Any]]:
-    """The fused loss with its gradients, its bare products, and ``cross_entropy`` over all scores."""
-    figures, found = [], {}
+    """Time the fused loss with gradients, its bare products, and ``cross_entropy``."""
+    figures, details = [], {}
     table = torch.randn(shape.n_entities, shape.dim) / shape.dim**0.5
     for questions in numbers:
         target = torch.randint(shape.n_entities, (questions,))
@@ -228,17 +233,21 @@ def _loss(
                 1.3,
             )
         )
-        found[str(questions)] = {
+        details[str(questions)] = {
             "fused": fused_time,
             "bare products": bare_time,
             "cross_entropy": plain_time,
         }
     x = [float(questions) for questions in numbers]
     series = [
-        Series(kind, x, [1000 * found[str(q)][kind] for q in numbers])
-        for kind in found[str(numbers[0])]
+        Series(kind, x, [1000 * details[str(q)][kind] for q in numbers])
+        for kind in details[str(numbers[0])]
     ]
-    return figures, Plot(f"loss, {shape.n_entities:,} candidates", "questions", "ms", series), found
+    return (
+        figures,
+        Plot(f"loss, {shape.n_entities:,} candidates", "questions", "ms", series),
+        details,
+    )
 
 
 def _fused(questions: int, table: Tensor, target: Tensor) -> Callable[[], list[Tensor]]:
@@ -284,10 +293,10 @@ def _epoch(
 
     apart = make_trainer(_multiplied_out(model), blocks, batch_size=batch)
     _check_queries(model, apart.model, blocks)
-    some = _full_batches(apart, batch)
-    whole_step(apart, next(some))
+    batches = _full_batches(apart, batch)
+    whole_step(apart, next(batches))
     n_batches = len(_batches(apart, batch))
-    multiplied = best(lambda: whole_step(apart, next(some)), repeats=3)[0] * n_batches
+    multiplied = best(lambda: whole_step(apart, next(batches)), repeats=3)[0] * n_batches
 
     known = KnownAnswers.build([blocks, {test.arity: test}], model.n_relations, model.n_entities)
     model.eval()
@@ -328,8 +337,8 @@ def _check_queries(model: Any, other: Any, blocks: Blocks) -> None:
     """Without dropout, both give the same queries."""
     facts = next(iter(blocks.values())).take(slice(0, 16))
     relation, entities = torch.tensor(facts.relation), torch.tensor(facts.entities)
-    found = [m.eval().queries(relation, entities) for m in (model, other)]
-    torch.testing.assert_close(*found, rtol=1e-3, atol=1e-3 * float(found[0].abs().max()))
+    queries = [m.eval().queries(relation, entities) for m in (model, other)]
+    torch.testing.assert_close(*queries, rtol=1e-3, atol=1e-3 * float(queries[0].abs().max()))
     model.train()
     other.train()
 
@@ -341,16 +350,17 @@ def _check_ranks(model: GETD, facts: Facts, known: KnownAnswers, ranks: np.ndarr
     for position in range(facts.arity):
         scores = model.score_candidates(relation, entities, position).double().numpy()
         for row in range(len(scores)):
-            answer, found = facts.entities[row, position], scores[row]
-            rivals = np.ones(len(found), dtype=bool)
+            answer, row_scores = facts.entities[row, position], scores[row]
+            rivals = np.ones(len(row_scores), dtype=bool)
             rivals[
                 known.lookup(
                     facts.relation[row : row + 1], facts.entities[row : row + 1], position
                 ).values
             ] = False
-            near = 1e-4 * np.abs(found).max()
+            near = 1e-4 * np.abs(row_scores).max()
             first, last = (
-                (found[rivals] > found[answer] + shift).sum() + 1 for shift in (near, -near)
+                (row_scores[rivals] > row_scores[answer] + shift).sum() + 1
+                for shift in (near, -near)
             )
             assert first <= ranks[row, position] <= last
 
@@ -361,7 +371,7 @@ def _python(
     """The share of a step that is no work on tensors."""
     batches = _full_batches(trainer, batch)
     profiled = profiled_steps(trainer, [next(batches) for _ in range(min(repeats, 20))])
-    quickest = min(profiled, key=lambda found: found.seconds)
+    quickest = min(profiled, key=lambda step: step.seconds)
     prepare = best(lambda: trainer.regime.prepare(next(batches)), repeats=repeats)[0]
     folded = {n: Facts(facts.relation, facts.entities % 64) for n, facts in blocks.items()}
     arity, n_relations = next(iter(blocks)), trainer.model.n_relations
@@ -377,7 +387,7 @@ def _python(
         Figure("data preparation alone, over a step", 100 * prepare / step, "%"),
         Figure("a step with next to no arithmetic, over a step", 100 * empty / step, "%"),
     ], {
-        "profiled steps": [vars(found) for found in profiled],
+        "profiled steps": [vars(step) for step in profiled],
         "prepare": prepare,
         "step of d = R = 2": empty,
     }

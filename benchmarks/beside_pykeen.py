@@ -46,12 +46,12 @@ def beside_pykeen(
         from benchmarks.pykeen_models import NAMES
     except ImportError:
         raise Skipped("PyKEEN is not here: pip install 'getd[bench]'") from None
-    found = {}
+    times = {}
     for name in NAMES:
         ours, theirs = _Pair(name, facts, n_entities, n_relations, size).works()
         mine, other = timings(ours, theirs, repeats=size.rounds)
-        found[name] = {"ours": summary(mine), "theirs": summary(other), "steps": size.steps}
-    return found
+        times[name] = {"ours": summary(mine), "theirs": summary(other), "steps": size.steps}
+    return times
 
 
 class _Pair:
@@ -147,24 +147,30 @@ class _Pair:
         ours = self.trainer.model.eval()
         self.model.eval()
         for batch in self._some():
-            asked: Any = self.trainer.regime.prepare(batch)
-            theirs = self._their_batch(asked)
+            prepared: Any = self.trainer.regime.prepare(batch)
+            theirs = self._their_batch(prepared)
             if self.sampled:
-                own = torch.cat([asked.facts.entities.unsqueeze(2), asked.negatives.ids], dim=2)
-                found = ours.score_positions(asked.facts.relation, asked.facts.entities, own)[0]
+                own = torch.cat(
+                    [prepared.facts.entities.unsqueeze(2), prepared.negatives.ids], dim=2
+                )
+                scores = ours.score_positions(
+                    prepared.facts.relation, prepared.facts.entities, own
+                )[0]
                 right, wrong = (
                     self.model.score_hrt(theirs["positives"]),
                     self.model.score_hrt(theirs["negatives"].view(-1, 3)),
                 )
                 expected = wrong.view(len(right), 2, -1)
-                torch.testing.assert_close(found[:, :, 1:], expected, rtol=1e-4, atol=1e-4)
+                torch.testing.assert_close(scores[:, :, 1:], expected, rtol=1e-4, atol=1e-4)
                 torch.testing.assert_close(
-                    found[:, :, 0], right.expand(-1, 2), rtol=1e-4, atol=1e-4
+                    scores[:, :, 0], right.expand(-1, 2), rtol=1e-4, atol=1e-4
                 )
             else:
-                found = ours.score_candidates(asked.relation, asked.entities, asked.position)
+                scores = ours.score_candidates(
+                    prepared.relation, prepared.entities, prepared.position
+                )
                 torch.testing.assert_close(
-                    found, self.model.score_t(theirs["pairs"]), rtol=1e-4, atol=1e-4
+                    scores, self.model.score_t(theirs["pairs"]), rtol=1e-4, atol=1e-4
                 )
             ours.zero_grad()
             with torch.enable_grad():
@@ -175,7 +181,7 @@ class _Pair:
         self.model.train()
 
     def _some(self) -> Iterator[Any]:
-        """Batches to check: one of each position; for TransE one without a negative that is none."""
+        """Yield batches to check: one per position; for TransE, one without a left-out negative."""
         if self.sampled:
             few = (Batch(batch.block, batch.rows[:8], batch.place) for batch in self.batches)
             yield next(batch for batch in few if not len(self._prepared(batch).left_out))

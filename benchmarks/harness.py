@@ -1,7 +1,7 @@
 """What every benchmark shares: the form of a result, timing in turns, memory of a child process.
 
-A module ``bench_NAME.py`` has one function, ``measure(quick: bool = False) -> Result``, which asserts what it times;
-with ``quick`` its sizes are tiny and its figures mean nothing.
+A module ``bench_NAME.py`` has one function, ``measure(quick: bool = False) -> Result``, which
+asserts what it times; with ``quick`` its sizes are tiny and its figures mean nothing.
 """
 
 from __future__ import annotations
@@ -90,19 +90,19 @@ class Skipped(Exception):
 
 
 def timings(*works: Callable[[], object], repeats: int = 7) -> list[list[float]]:
-    """The seconds of several runs of each; they take turns, so that all meet the same conditions."""
+    """Time several runs of each; they take turns, so that all meet the same conditions."""
     times: list[list[float]] = [[] for _ in works]
     for _ in range(repeats):
-        for work, found in zip(works, times, strict=True):
+        for work, seconds in zip(works, times, strict=True):
             start = time.perf_counter()
             work()
-            found.append(time.perf_counter() - start)
+            seconds.append(time.perf_counter() - start)
     return times
 
 
 def best(*works: Callable[[], object], repeats: int = 7) -> list[float]:
     """The shortest of several runs of each, in seconds, taking turns."""
-    return [min(found) for found in timings(*works, repeats=repeats)]
+    return [min(seconds) for seconds in timings(*works, repeats=repeats)]
 
 
 def summary(times: Sequence[float]) -> dict[str, float | int]:
@@ -156,9 +156,9 @@ print("\\nMEMORY", _peak - _before, _after - _before, max(_peak, _earlier), _sho
 def memory(code: str, *args: str) -> Memory:
     """Run code in a child process and callbacks its resident memory.
 
-    The code's top level imports and sets up, which does not count; its function ``work()`` is what is measured; its
-    function ``check(value)``, if there is one, gets what ``work()`` returned and asserts it, unmeasured. The
-    arguments are ``sys.argv[1:]``.
+    The code's top level imports and sets up, which does not count; its function ``work()`` is what
+    is measured; its function ``check(value)``, if there is one, gets what ``work()`` returned and
+    asserts it, unmeasured. The arguments are ``sys.argv[1:]``.
 
     Raises
     ------

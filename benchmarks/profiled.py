@@ -13,7 +13,7 @@ from getd.training.regimes.base import Batch
 
 @dataclass(frozen=True)
 class ProfiledStep:
-    """A step as the profiler saw it: its seconds, and shares of them; preparing data counts in both."""
+    """A step as the profiler saw it: its seconds, and shares of them that include preparation."""
 
     seconds: float
     python: float  # neither an operation runs nor a node of autograd's engine, which is C++
@@ -41,7 +41,7 @@ def profiled_steps(trainer: Trainer, batches: list[Batch]) -> list[ProfiledStep]
 
     operations, engine = spans("aten::"), spans("aten::", "autograd::engine::evaluate_function")
     preparing = spans("prepare")
-    found = []
+    profiled = []
     for _, start, stop in steps:
         own = [(max(a, start), min(b, stop)) for a, b in preparing if a < stop and b > start]
         python, no_operation = (
@@ -50,8 +50,8 @@ def profiled_steps(trainer: Trainer, batches: list[Batch]) -> list[ProfiledStep]
             / (stop - start)
             for busy in (engine, operations)
         )
-        found.append(ProfiledStep(1e-6 * (stop - start), python, no_operation))
-    return found
+        profiled.append(ProfiledStep(1e-6 * (stop - start), python, no_operation))
+    return profiled
 
 
 def _union(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -60,13 +60,13 @@ def _union(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
     >>> _union([(0, 2), (1, 3), (5, 6)])
     [(0, 3), (5, 6)]
     """
-    found: list[tuple[float, float]] = []
+    merged: list[tuple[float, float]] = []
     for start, stop in sorted(spans):
-        if found and start <= found[-1][1]:
-            found[-1] = (found[-1][0], max(stop, found[-1][1]))
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(stop, merged[-1][1]))
         else:
-            found.append((start, stop))
-    return found
+            merged.append((start, stop))
+    return merged
 
 
 def _within(spans: list[tuple[float, float]], start: float, stop: float) -> float:

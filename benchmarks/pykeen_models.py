@@ -1,6 +1,7 @@
-"""The same model twice, ours and PyKEEN's, with the same weights, for tests of scores and benchmarks of steps.
+"""The same model twice, ours and PyKEEN's, with the same weights, for tests and benchmarks.
 
-PyKEEN writes into a folder of its own when it is imported: set ``PYSTOW_HOME`` where the home folder is read-only.
+PyKEEN writes into a folder of its own when it is imported: set ``PYSTOW_HOME`` where the home
+folder is read-only.
 """
 
 from __future__ import annotations
@@ -38,11 +39,12 @@ def make_pair(
 ) -> tuple[ScoringModel, ERModel]:
     """Our model and PyKEEN's, with PyKEEN's random weights in both, in training mode.
 
-    ``name`` is one of ``tucker``, ``complex``, ``distmult``, ``conve`` and ``transe``. With ``reciprocal`` both have
-    relations of their own for each direction (ConvE always has): PyKEEN then numbers them ``2 r`` and ``2 r + 1``, and
-    its factory makes inverse triples. Tucker has neither batch norm nor dropout, as the two put them in other places;
-    ConvE has both, alike. What else PyKEEN adds by default, regularisers and scaling all entities after each step,
-    is off. ``triples`` ``(m, 3)``, head, relation, tail, are those of PyKEEN's factory.
+    ``name`` is one of ``tucker``, ``complex``, ``distmult``, ``conve`` and ``transe``. With
+    ``reciprocal`` both have relations of their own for each direction (ConvE always has): PyKEEN
+    then numbers them ``2 r`` and ``2 r + 1``, and its factory makes inverse triples. Tucker has
+    neither batch norm nor dropout, as the two put them in other places; ConvE has both, alike. What
+    else PyKEEN adds by default, regularisers and scaling all entities after each step, is off.
+    ``triples`` ``(m, 3)``, head, relation, tail, are those of PyKEEN's factory.
     """
     reciprocal = reciprocal or name == "conve"
     facts = torch.tensor([[0, 0, 0]]) if triples is None else triples
@@ -65,11 +67,12 @@ def make_pair(
 def copy_weights(name: str, theirs: ERModel, ours: ScoringModel) -> None:
     """Give our model the weights, and the statistics of batch norm, that PyKEEN's has."""
     turned = isinstance(ours, Reciprocal)
-    found = _MODELS[name][1](theirs, turned)
-    if turned:  # ours: all that ask for the first entity, which are PyKEEN's inverses, then all for the second
-        rows = found["relation.weight"]
-        found["relation.weight"] = torch.cat([rows[1::2], rows[0::2]])
-    (ours.inner if isinstance(ours, Reciprocal) else ours).load_state_dict(found)
+    weights = _MODELS[name][1](theirs, turned)
+    # Ours: first those that ask for the first entity, PyKEEN's inverses, then those for the second.
+    if turned:
+        rows = weights["relation.weight"]
+        weights["relation.weight"] = torch.cat([rows[1::2], rows[0::2]])
+    (ours.inner if isinstance(ours, Reciprocal) else ours).load_state_dict(weights)
 
 
 def _vectors(model: ERModel) -> Weights:
@@ -82,11 +85,11 @@ def _plain(theirs: ERModel, reciprocal: bool) -> Weights:
 
 
 def _complex(theirs: ERModel, reciprocal: bool) -> Weights:
-    """Ours asks for the first entity, PyKEEN with inverses for the second: the relation is conjugated."""
-    found = _vectors(theirs)
+    """Conjugate the relation: ours asks for the first entity, PyKEEN's inverse for the second."""
+    weights = _vectors(theirs)
     if reciprocal:
-        found["relation.weight"] = found["relation.weight"].conj().resolve_conj()
-    return {name: torch.cat([table.real, table.imag], dim=1) for name, table in found.items()}
+        weights["relation.weight"] = weights["relation.weight"].conj().resolve_conj()
+    return {name: torch.cat([table.real, table.imag], dim=1) for name, table in weights.items()}
 
 
 def _tucker(theirs: ERModel, reciprocal: bool) -> Weights:
@@ -103,7 +106,7 @@ def _conve(theirs: ERModel, reciprocal: bool) -> Weights:
     images, rows = theirs.interaction.hr2d, theirs.interaction.hr1d
     input_norm, _, convolution, map_norm, *_ = images
     linear, _, query_norm, _ = rows
-    found = _vectors(theirs)
+    weights = _vectors(theirs)
     bias = theirs.entity_representations[1]().detach().view(-1, 1)
     channels, dim = convolution.out_channels, linear.out_features
     projection = (
@@ -114,8 +117,8 @@ def _conve(theirs: ERModel, reciprocal: bool) -> Weights:
         maps["map_norm.running_mean"] - convolution.bias.detach()
     )  # we have no such bias
     return {
-        "entity.weight": torch.cat([found["entity.weight"], bias], dim=1),
-        "relation.weight": found["relation.weight"],
+        "entity.weight": torch.cat([weights["entity.weight"], bias], dim=1),
+        "relation.weight": weights["relation.weight"],
         "filters": convolution.weight.detach().flatten(1).T,
         "projection": projection,
         "shift": linear.bias.detach(),
@@ -157,10 +160,10 @@ def _their_conve(factory: CoreTriplesFactory, dim: int, relation_dim: int, seed:
 def _their_plain(
     make: type[ERModel], **more: object
 ) -> Callable[[CoreTriplesFactory, int, int, int], ERModel]:
-    def made(factory: CoreTriplesFactory, dim: int, relation_dim: int, seed: int) -> ERModel:
+    def build(factory: CoreTriplesFactory, dim: int, relation_dim: int, seed: int) -> ERModel:
         return make(triples_factory=factory, embedding_dim=dim, random_seed=seed, **more)
 
-    return made
+    return build
 
 
 _MODELS: Mapping[str, tuple[Callable[..., ERModel], Callable[[ERModel, bool], Weights]]] = {

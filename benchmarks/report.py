@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
-
-matplotlib.use("Agg")
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
@@ -30,7 +28,7 @@ LINES, MARKERS, HATCHES = (
 
 
 def to_json(result: Result) -> dict[str, Any]:
-    """A result as the JSON that is kept; called in the process that measured, whose threads count."""
+    """Return the JSON of a result; called in the process that measured, whose threads count."""
     return {
         "name": result.name,
         "command": f"python -m benchmarks {result.name}",
@@ -62,7 +60,7 @@ def from_json(values: dict[str, Any]) -> Result:
 
 
 def write(values: dict[str, Any], folder: Path) -> None:
-    """``NAME.json`` and, where there is something to draw, ``NAME.svg``, each whole or not at all."""
+    """Write ``NAME.json`` and, if there is something to draw, ``NAME.svg``."""
     result = from_json(values)
     with atomic_path(folder / f"{result.name}.json") as temporary:
         temporary.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
@@ -130,13 +128,13 @@ def draw(plots: list[Plot], path: Path) -> None:
     }
     with matplotlib.rc_context(style):
         canvas = Canvas(figsize=(5.2 * columns, 3.6 * rows), layout="constrained")
-        places = canvas.subplots(rows, columns, squeeze=False).ravel()
-        for plot, axes in zip(plots, places, strict=False):
+        grid = canvas.subplots(rows, columns, squeeze=False).ravel()
+        for plot, axes in zip(plots, grid, strict=False):
             _bars(plot, axes) if plot.x_ticks else _curves(plot, axes)
             axes.set(title=plot.title, xlabel=plot.x_label, ylabel=plot.y_label)
             if len(plot.series) > 1:
                 axes.legend(fontsize=8)
-        for axes in places[len(plots) :]:
+        for axes in grid[len(plots) :]:
             axes.set_visible(False)
         canvas.savefig(path, format="svg", metadata={"Date": None})
 
@@ -167,11 +165,11 @@ def _curves(plot: Plot, axes: Axes) -> None:
 def _bars(plot: Plot, axes: Axes) -> None:
     ticks, width = plot.x_ticks or [], 0.8 / len(plot.series)
     for i, series in enumerate(plot.series):
-        places = np.array(series.x) + (i - (len(plot.series) - 1) / 2) * width
+        x = np.array(series.x) + (i - (len(plot.series) - 1) / 2) * width
         shade = str(0.45 + 0.5 * i / max(len(plot.series), 2))
         hatch = HATCHES[i % len(HATCHES)]
         bars = axes.bar(
-            places, series.y, width, color=shade, hatch=hatch, edgecolor="black", label=series.name
+            x, series.y, width, color=shade, hatch=hatch, edgecolor="black", label=series.name
         )
         axes.bar_label(bars, labels=[number(y) for y in series.y], fontsize=7)
     axes.set_xticks(range(len(ticks)), ticks)
@@ -179,7 +177,7 @@ def _bars(plot: Plot, axes: Axes) -> None:
 
 
 def update_readme(path: Path, folder: Path) -> None:
-    """Put the figures of all kept results and their pictures between the two markers of the page."""
+    """Put the figures of all results and their pictures between the two markers of the page."""
     text = path.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
     _, after = rest.split(END)
@@ -195,7 +193,8 @@ def _section(values: dict[str, Any], folder: Path) -> str:
     for figure in result.figures:
         verdict = "" if figure.limit is None else "holds" if figure.holds else "**beyond**"
         lines.append(
-            f"| {figure.name} | {number(figure.value)} {figure.unit} | {limit(figure)} | {verdict} |"
+            f"| {figure.name} | {number(figure.value)} {figure.unit} "
+            f"| {limit(figure)} | {verdict} |"
         )
     for title, rows in result.tables.items():
         columns = list(next(iter(rows.values())))
@@ -209,7 +208,8 @@ def _section(values: dict[str, Any], folder: Path) -> str:
     lines += [
         "",
         f"{machine['processor']}, {machine['cores']} cores{threads}, {machine['memory_gib']} GiB, "
-        f"{machine['system']}, Python {machine['python']}, {versions}. Peak memory of the benchmark: "
+        f"{machine['system']}, Python {machine['python']}, {versions}. "
+        "Peak memory of the benchmark: "
         f"{values['peak_memory_mib']:,} MiB.",
     ]
     if (folder / f"{result.name}.svg").exists():

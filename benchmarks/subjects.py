@@ -1,4 +1,4 @@
-"""What the benchmarks work on: random facts, a GETD with its trainer, and the work that a training step counts.
+"""What the benchmarks work on: random facts, a GETD with its trainer, the work of a step.
 
 Shapes as in ``getd.algebra``: ``b`` facts of arity ``n``, ``m = n + 1`` modes, ranks ``R``.
 """
@@ -73,29 +73,30 @@ def make_trainer(model: ScoringModel, blocks: Mapping[int, Facts], **settings: o
 
 
 def whole_step(trainer: Trainer, batch: Batch) -> float:
-    """Prepare a batch and take a step with it, one after the other; the loss. (A real epoch prepares one ahead.)"""
+    """Prepare a batch, then take a step with it; a real epoch prepares one ahead."""
     return trainer.step(trainer.regime.prepare(batch))
 
 
 def ring_products(arity: int) -> int:
-    """How many products of ``R x R`` matrices the environments of all entities of a fact take, as the code does it."""
-    made = 0
+    """Count the products of ``R x R`` matrices for the environments of all entities of a fact."""
+    n_products = 0
 
     def multiply(left: int, right: int) -> int:
-        nonlocal made
-        made += 1
+        nonlocal n_products
+        n_products += 1
         return left * right
 
     products_of_others(dict.fromkeys(range(arity + 1), 1), arity + 1, range(1, arity + 1), multiply)
-    return made
+    return n_products
 
 
 def multiply_adds(
     arity: int, entity_dim: int, relation_dim: int, rank: int, n_entities: int
 ) -> int:
-    """Multiply-adds of a training step for one fact, all positions: the forward pass, and twice that for gradients.
+    """Count the multiply-adds of a step for one fact: a forward pass, and twice that for gradients.
 
-    This is the work that is needed; scores that are made a second time to save memory are not counted.
+    This is the work that is needed; scores that are made a second time to save memory are not
+    counted.
 
     >>> multiply_adds(3, 1, 1, 1, 10) == 3 * (4 + 5 + 3 + 3 * 10)
     True
@@ -108,7 +109,7 @@ def multiply_adds(
 
 
 def bare_scoring(shape: Shape, batch: int) -> list[Product]:
-    """The matrix products behind the queries of a batch and their gradients, with factors and room for the results."""
+    """Return the matrix products behind the queries of a batch and their gradients."""
     n, d, squared = shape.arity, shape.dim, shape.rank**2
     projections = [_with_gradients((batch, d), (d, squared)) for _ in range(n + 1)]
     matrices = (batch, shape.rank, shape.rank)
@@ -118,23 +119,23 @@ def bare_scoring(shape: Shape, batch: int) -> list[Product]:
 
 
 def bare_loss(questions: int, n_entities: int, dim: int) -> list[Product]:
-    """The three matrix products for each tile of scores that the loss takes: scores, gradient of queries, of the table.
+    """Return the three products per tile of scores: scores, gradients of queries and of the table.
 
-    All tiles share one room for their scores, as they do in the loss. A loss that scores a tile twice has only itself
-    to blame: three products are what is needed.
+    All tiles share one buffer for their scores, as they do in the loss. A loss that scores a tile
+    twice has only itself to blame: three products are what is needed.
     """
     height, width = tile_shape(questions, n_entities)
     query, table = torch.randn(questions, dim), torch.randn(n_entities, dim)
     query_grad, table_grad = torch.empty_like(query), torch.empty_like(table)
-    room = torch.randn(height * width)
-    found: list[Product] = []
+    buffer = torch.randn(height * width)
+    products: list[Product] = []
     for start in range(0, questions, height):
         q, q_grad = query[start : start + height], query_grad[start : start + height]
         for first in range(0, n_entities, width):
             e, e_grad = table[first : first + width], table_grad[first : first + width]
-            scores = room[: len(q) * len(e)].view(len(q), len(e))
-            found += [(q, e.T, scores), (scores, e, q_grad), (scores.T, q, e_grad)]
-    return found
+            scores = buffer[: len(q) * len(e)].view(len(q), len(e))
+            products += [(q, e.T, scores), (scores, e, q_grad), (scores.T, q, e_grad)]
+    return products
 
 
 def run_products(products: list[Product]) -> Callable[[], None]:
@@ -159,7 +160,7 @@ def _with_gradients(left: tuple[int, ...], right: tuple[int, ...]) -> list[Produ
 
 
 class MultipliedOut(GETD):
-    """The same model with its ring multiplied out for each batch, in two halves that one matrix product joins."""
+    """The same model with its ring multiplied out for each batch, in two halves that are joined."""
 
     def environments(  # type: ignore[override]
         self, relation: Tensor | None, vectors: list[Tensor | None], modes: list[int]
@@ -169,7 +170,7 @@ class MultipliedOut(GETD):
 
 
 def multiplied_out_adds(arity: int, dim: int, rank: int, n_entities: int, batch: int) -> int:
-    """Multiply-adds of a step for one fact where each batch multiplies the core out: two halves and their join.
+    """Count the multiply-adds for one fact if each batch multiplies the core out, in two halves.
 
     Contracting the core with a batch takes two products of ``d^m`` each.
     """

@@ -1,6 +1,4 @@
-"""The benchmarks run, check what they time, and report it; their figures at these sizes mean
-nothing.
-"""
+"""The benchmarks run, check what they time, and report it; at these sizes figures mean nothing."""
 
 from __future__ import annotations
 
@@ -38,7 +36,7 @@ BEYOND = Result("made_up", [Figure("step over bare", 1.6, "x", 1.5)], [], {}, ()
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> dict[str, Any]:
+def folders(tmp_path: Path) -> dict[str, Any]:
     """Where a run of all benchmarks may write, and one benchmark to run."""
     (tmp_path / "README.md").write_text(
         f"before\n{BEGIN}\noutdated\n{END}\nafter\n", encoding="utf-8"
@@ -73,10 +71,10 @@ def test_a_result_is_the_same_after_json() -> None:
 
 
 def test_results_are_kept_with_the_machine_and_drawn(
-    place: dict[str, Any], capsys: pytest.CaptureFixture[str]
+    folders: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["facts"], run=lambda name, quick: to_json(RESULT), **place) == 0
-    kept = json.loads((place["folder"] / "made_up.json").read_text())
+    assert main(["facts"], run=lambda name, quick: to_json(RESULT), **folders) == 0
+    kept = json.loads((folders["folder"] / "made_up.json").read_text())
     assert set(kept) == {
         "name",
         "command",
@@ -97,7 +95,7 @@ def test_results_are_kept_with_the_machine_and_drawn(
         "holds": True,
     }
     assert set(kept["machine"]["versions"]) == {"getd", "torch"}
-    assert sorted(path.name for path in place["folder"].iterdir()) == [
+    assert sorted(path.name for path in folders["folder"].iterdir()) == [
         "made_up.json",
         "made_up.svg",
     ]
@@ -106,10 +104,10 @@ def test_results_are_kept_with_the_machine_and_drawn(
     assert "1,234" in shown
 
 
-def test_the_page_gets_a_table_between_its_markers(place: dict[str, Any]) -> None:
+def test_the_page_gets_a_table_between_its_markers(folders: dict[str, Any]) -> None:
     for _ in range(2):
-        main(["facts"], run=lambda name, quick: to_json(RESULT), **place)
-        page = place["readme"].read_text(encoding="utf-8")
+        main(["facts"], run=lambda name, quick: to_json(RESULT), **folders)
+        page = folders["readme"].read_text(encoding="utf-8")
         assert page.startswith(f"before\n{BEGIN}\n\n### made_up\n")
         assert page.endswith(f"{END}\nafter\n")
         assert (
@@ -127,31 +125,31 @@ def test_the_page_gets_a_table_between_its_markers(place: dict[str, Any]) -> Non
 
 
 def test_a_figure_beyond_its_limit_is_a_failure(
-    place: dict[str, Any], capsys: pytest.CaptureFixture[str]
+    folders: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["facts"], run=lambda name, quick: to_json(BEYOND), **place) == 1
+    assert main(["facts"], run=lambda name, quick: to_json(BEYOND), **folders) == 1
     assert "beyond" in capsys.readouterr().out
 
 
-def test_quick_checks_no_limits_and_keeps_nothing(place: dict[str, Any]) -> None:
-    before = place["readme"].read_text(encoding="utf-8")
-    assert main(["facts", "--quick"], run=lambda name, quick: to_json(BEYOND), **place) == 0
-    assert not place["folder"].exists()
-    assert place["readme"].read_text(encoding="utf-8") == before
+def test_quick_checks_no_limits_and_keeps_nothing(folders: dict[str, Any]) -> None:
+    before = folders["readme"].read_text(encoding="utf-8")
+    assert main(["facts", "--quick"], run=lambda name, quick: to_json(BEYOND), **folders) == 0
+    assert not folders["folder"].exists()
+    assert folders["readme"].read_text(encoding="utf-8") == before
 
 
 def test_a_benchmark_that_breaks_is_a_failure(
-    place: dict[str, Any], capsys: pytest.CaptureFixture[str]
+    folders: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["facts", "--quick"], run=lambda name, quick: None, **place) == 1
+    assert main(["facts", "--quick"], run=lambda name, quick: None, **folders) == 1
     assert capsys.readouterr().out == "benchmark facts failed\n"
 
 
 def test_a_missing_package_is_said_in_one_line_and_is_no_failure(
-    place: dict[str, Any], capsys: pytest.CaptureFixture[str]
+    folders: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     skipped = {"skipped": "it needs pykeen; pip install 'getd[bench]'"}
-    assert main(["facts"], run=lambda name, quick: skipped, **place) == 0
+    assert main(["facts"], run=lambda name, quick: skipped, **folders) == 0
     assert (
         capsys.readouterr().out
         == "benchmark facts skipped: it needs pykeen; pip install 'getd[bench]'\n"
@@ -203,12 +201,12 @@ def work():
 def check(length):
     assert length == 20_000_000
 """
-    found = memory(code, "20000000")
-    assert isinstance(found, Memory)
-    assert found.value == 20_000_000
-    assert 19e6 < found.growth < 25e6
-    assert found.kept < 5e6
-    assert found.peak > 70e6
+    measured = memory(code, "20000000")
+    assert isinstance(measured, Memory)
+    assert measured.value == 20_000_000
+    assert 19e6 < measured.growth < 25e6
+    assert measured.kept < 5e6
+    assert measured.peak > 70e6
 
 
 def test_a_child_whose_result_is_wrong_is_an_error() -> None:
