@@ -112,8 +112,7 @@ def _run(shape: Shape, questions: int) -> tuple[Run, Facts]:
         duplicates=MappingProxyType({}),
     )
     run = Run(OpenedRun(RunFolder(Path("nowhere")), kb, make_model(shape).eval()))
-    assert run.known.slots  # the indices are made before the first question, not with it
-    assert run.roles
+    run.predictor.prepare()  # the indexes are built before the first question, not with it
     return run, facts
 
 
@@ -129,7 +128,7 @@ def _question(run: Run, facts: Facts, row: int) -> tuple[str, list[str]]:
 def _check(run: Run, facts: Facts, scores: Tensor, predicted: list[list[Answer]]) -> None:
     """The answers score like the best that are not known; up to rounding, so near ties may swap."""
     scores = scores.clone()
-    known = run.known.lookup(facts.relation, facts.entities, POSITION)
+    known = run.predictor.known.lookup(facts.relation, facts.entities, POSITION)
     scores[torch.tensor(known.rows), torch.tensor(known.values)] = -torch.inf
     expected = torch.topk(scores, TOP, dim=1).values
     for row, answers in enumerate(predicted):

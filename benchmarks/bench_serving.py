@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.harness import ROOT, Figure, Plot, Result, Series, Skipped, best
-from getd.api import open_run
+from getd.api import open_run, train
 from getd.calibration.calibrate import Calibration
 from getd.calibration.confidence import Confidence
 from getd.datasets.load import load
@@ -32,13 +32,12 @@ from getd.errors import DataNotFound
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.prediction.question import Question, parse_question
 from getd.run import Run
-from getd.training.start import train
 
 TOGETHER, CLIENTS, SECONDS, TOP, FUZZED = 32, 32, 5.0, 10, 2000
 
 _SERVE = """
 import sys, uvicorn
-from getd.api import open_run
+from getd.runs.opened import open_run
 from getd.serving.app import create_app
 from getd.serving.middleware import ServeSettings
 app = create_app(open_run(sys.argv[1]), ServeSettings(batching=sys.argv[3] == "on"))
@@ -196,8 +195,7 @@ def _questions(run: Run, number: int) -> list[Question]:
 
 
 def _in_process(run: Run, questions: list[Question], repeats: int) -> list[float]:
-    assert run.roles
-    assert run.known
+    run.predictor.prepare()
     whole = run.answer(questions, TOP)
     for question, answers in zip(questions, whole, strict=True):
         (alone,) = run.answer([question], TOP)
@@ -267,7 +265,7 @@ def _fuzz(run: Run, number: int) -> dict[str, int]:
     from getd.serving.middleware import ServeSettings
 
     schema = schemathesis.openapi.from_asgi(
-        "/openapi.json", create_app(run, ServeSettings(timeout=20))
+        "/openapi.json", create_app(run.opened, ServeSettings(timeout=20))
     )
     operations = [operation.ok() for operation in schema.get_all_operations()]
     statuses: dict[str, int] = {}
