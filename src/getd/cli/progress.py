@@ -151,7 +151,7 @@ class TuningBars:
 
     def training_callbacks(self) -> Callbacks:
         """Return the callbacks of the training with the best settings."""
-        return EpochBar(self.bars, self.epoch_task, "training the best settings, ").callbacks()
+        return EpochBar(self.bars, self.epoch_task, "best settings, ").callbacks()
 
 
 @contextmanager
