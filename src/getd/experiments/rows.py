@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -180,21 +179,17 @@ def find_row(name: str) -> Row:
 
 
 def _derived_rows(base: Row) -> list[Row]:
-    """Return a row for every choice of additions, the first of them changing fastest."""
+    """Return a row for every choice of additions; bit i of a number stands for addition i."""
     rows = []
-    for reverse in product((False, True), repeat=len(ADDITIONS)):
-        choice = zip(ADDITIONS, reversed(reverse), strict=True)
-        added = [name for name, is_added in choice if is_added]
-        if not added:
-            continue
-
-        name = "+".join([base.name, *added])
-        about = ", ".join([base.info.about, *(ADDITIONS[each] for each in added)])
+    for number in range(1, 2 ** len(ADDITIONS)):
+        added = [name for i, name in enumerate(ADDITIONS) if number >> i & 1]
+        about = ", ".join([base.info.about, *(ADDITIONS[name] for name in added)])
         n_trainings = len(MEMBERS) if "ensemble" in added else 1
         if "valid" in added:
             n_trainings *= 2
+
+        name = "+".join([base.name, *added])
         minutes = base.info.minutes and base.info.minutes * n_trainings
-        info = RowInfo(about=about, minutes=minutes)
         points = tuple(replace(point, row=name) for point in base.points)
-        rows.append(Row(name, "derived", info, points))
+        rows.append(Row(name, "derived", RowInfo(about=about, minutes=minutes), points))
     return rows
