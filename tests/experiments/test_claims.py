@@ -300,9 +300,9 @@ def test_parameters_are_cut_to_the_digits_of_the_paper(
         verdict(start, measured([low + step - 1 for low, step in zip(least, steps, strict=True)]))
         == "shown"
     )
-    for place, step in enumerate(steps):
+    for changed, step in enumerate(steps):
         for off in (-1, step):
-            counted = [number + off * (place == at) for at, number in enumerate(least)]
+            counted = [number + off * (changed == at) for at, number in enumerate(least)]
             assert verdict(start, measured(counted)) == "refuted"
 
 

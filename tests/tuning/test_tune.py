@@ -26,7 +26,7 @@ from getd.tuning.tune import StudyResult, tune
 from getd.tuning.worker import is_gone, worker
 
 LONG = 900  # seconds after which a process hangs, however much else the machine has to do
-SMALL = {
+SMALL_CONFIG = {
     "model": {"name": "n-cp", "entity_dim": 4},
     "training": {"epochs": 3, "batch_size": 1024, "threads": 1},
 }
@@ -42,7 +42,7 @@ def search(kb: KnowledgeBase, tmp_path: Path) -> Callable[..., StudyResult]:
     def search(
         trials: int, study: str = "study.db", given: KnowledgeBase = kb, **more: Any
     ) -> StudyResult:
-        more = {"config": SMALL, "out": tmp_path / "run"} | more
+        more = {"config": SMALL_CONFIG, "out": tmp_path / "run"} | more
         return tune(given, study=tmp_path / study, trials=trials, **more)
 
     return search
@@ -70,10 +70,10 @@ def test_the_best_trial_is_trained_again_and_test_is_not_asked(
         )
         == 4
     )
-    defaults = Config.parse(SMALL).tables()
+    defaults = Config.parse(SMALL_CONFIG).tables()
     assert trials[0].values == {
         name: defaults[name.split(".")[0]][name.split(".")[1]]
-        for name in read_space("paper", Config.parse(SMALL))
+        for name in read_space("paper", Config.parse(SMALL_CONFIG))
     }
     assert result.run is not None
     config = result.run.folder.read_config()
@@ -129,7 +129,7 @@ def test_poor_trials_end_early(
     search: Callable[..., StudyResult], tmp_path: Path, pruning: str
 ) -> None:
     (tmp_path / "space.toml").write_text("[training.learning_rate]\nchoices = [0.02, 1e-6]")
-    config = SMALL | {"training": SMALL["training"] | {"epochs": 9}}
+    config = SMALL_CONFIG | {"training": SMALL_CONFIG["training"] | {"epochs": 9}}
     result = search(
         12, "s.journal", space=str(tmp_path / "space.toml"), config=config, pruning=pruning
     )
@@ -161,7 +161,7 @@ def test_another_space_or_model_is_another_study(
     with pytest.raises(ConfigError, match="was begun with another space; name another study"):
         search(2, space="wide")
     with pytest.raises(ConfigError, match="was begun with another config; name another study"):
-        search(2, config={**SMALL, "training": {**SMALL["training"], "epochs": 4}})
+        search(2, config={**SMALL_CONFIG, "training": {**SMALL_CONFIG["training"], "epochs": 4}})
 
 
 def test_a_run_that_is_not_of_the_study_stays(
@@ -329,8 +329,8 @@ def test_a_page_before_anything_has_finished(kb: KnowledgeBase, tmp_path: Path) 
         str(tmp_path / "s.db"),
         "s",
         "demo",
-        Config.parse(SMALL),
-        read_space("paper", Config.parse(SMALL)),
+        Config.parse(SMALL_CONFIG),
+        read_space("paper", Config.parse(SMALL_CONFIG)),
         "median",
         0,
     )
@@ -351,8 +351,8 @@ def test_a_page_of_nothing_but_a_lost_trial(
         str(tmp_path / "study.db"),
         "demo-n-cp",
         "demo",
-        Config.parse(SMALL | {"data": "demo"}),
-        read_space("paper", Config.parse(SMALL)),
+        Config.parse(SMALL_CONFIG | {"data": "demo"}),
+        read_space("paper", Config.parse(SMALL_CONFIG)),
         "median",
         0,
     )
