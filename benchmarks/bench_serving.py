@@ -241,7 +241,7 @@ def _check(run: Run, question: Question, port: int) -> None:
     )
     answers = json.load(urllib.request.urlopen(request))["answered"][0]["answers"]
     (expected,) = run.answer([question], TOP)
-    assert [answer["names"] for answer in answers] == [list(answer.names) for answer in expected]
+    assert [answer["entity"] for answer in answers] == [answer.name for answer in expected]
 
 
 def _ask(port: int, bodies: list[str], clients: int, seconds: float) -> list[float]:

@@ -3,29 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from getd.calibration.calibrate import Calibration, CalibrationFile
-from getd.choices import ReadFormat
+from getd.choices import ExportFormat, ReadFormat
+from getd.errors import RunError
 from getd.evaluation.report import Evaluation
+from getd.facts.facts import count
 from getd.facts.parse import Names, find_relation, parse_fact
 from getd.memory.weights import MemoryWeights
 from getd.models.base import ScoringModel
-from getd.prediction.answer import Answer
+from getd.prediction.answer import TABLE_STYLE, Answer, Answers
 from getd.prediction.complete import CompletionRequest, complete
 from getd.prediction.explain import Explanation
-from getd.prediction.export import Form, export
+from getd.prediction.export import export
 from getd.prediction.predictor import Predictor
-from getd.prediction.question import Question, parse_question, positions_of
-from getd.prediction.questions import FactSource, read_facts, read_new_facts, read_questions
+from getd.prediction.question import (
+    FactSource,
+    Question,
+    parse_question,
+    positions_of,
+    read_facts,
+    read_new_facts,
+    read_questions,
+)
 from getd.prediction.rate import Rating
 from getd.runs.fitted import recalibrate, remember
 from getd.runs.folder import RunFolder
 from getd.runs.opened import OpenedRun, open_run
 from getd.training.new_entities import extend
+from getd.visible import visible
 
 Progress = Callable[[int, int], None]  # called with the amount done and the total
 
@@ -58,6 +71,25 @@ class Run:
         """Open the folder that training left; ``memory=False`` leaves its memory out."""
         return cls(open_run(path, memory))
 
+    def __repr__(self) -> str:
+        return f"Run({', '.join(f'{name}={value}' for name, value in self._summary().items())})"
+
+    def _repr_html_(self) -> str:
+        with pl.Config(**TABLE_STYLE):
+            return pl.DataFrame(self._summary())._repr_html_()
+
+    def _summary(self) -> dict[str, str]:
+        """Describe the run in a few words; the MRR is that of its report on test."""
+        summary = {
+            "path": visible(str(self.path)),
+            "data": visible(self.kb.name),
+            "model": visible(self.folder.read_config().model_name),
+            "facts": f"{sum(map(count, self.kb.splits.values())):,}",
+        }
+        with suppress(RunError):  # there may be no report, or a broken one
+            summary["mrr"] = f"{self.folder.read_report().metrics.mrr:.3f}"
+        return summary
+
     @property
     def model(self) -> ScoringModel:
         """The trained model, with its memory if it has one."""
@@ -79,7 +111,7 @@ class Run:
 
     def predict(
         self, relation: str, entities: Names, top: int = 10, include_known: bool = False
-    ) -> list[Answer]:
+    ) -> Answers:
         """Answer one question: ``"?"`` stands for up to three entities, or for the relation.
 
         ``entities`` are names in order, or a mapping of roles to names. Known answers are left out
@@ -97,9 +129,10 @@ class Run:
 
     def answer(
         self, questions: Sequence[Question], top: int = 10, include_known: bool = False
-    ) -> list[list[Answer]]:
+    ) -> list[Answers]:
         """Answer many questions at once; the result has one list of answers per question."""
-        return self.predictor.answer(questions, top, include_known)
+        answered = self.predictor.answer(questions, top, include_known)
+        return [Answers(answers) for answers in answered]
 
     def explain_answer(self, question: Question, answer: Answer, top: int = 3) -> list[Explanation]:
         """Return the training facts that support each entity of an answer most."""
@@ -161,7 +194,7 @@ class Run:
     def export(
         self,
         out: str | Path,
-        to: Form = "parquet",
+        to: ExportFormat = "parquet",
         overwrite: bool = False,
         progress: Progress = no_progress,
     ) -> list[Path]:

@@ -17,7 +17,7 @@ from getd.datasets.load import load
 from getd.errors import FactFileError
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.formats.registry import read_named
-from getd.prediction.questions import read_facts
+from getd.prediction.question import read_facts
 from getd.profile.describe import describe
 
 SECONDS = 30  # each takes a second at most; what is quadratic took minutes

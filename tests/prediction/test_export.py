@@ -32,15 +32,15 @@ def test_vectors_come_with_their_names(tmp_path: Path) -> None:
     assert names == ["entity.parquet", "relation.parquet"]
     table = pl.read_parquet(tmp_path / "tables" / "entity.parquet")
     assert table["name"].to_list() == list(run.kb.entities)
-    wanted = run.model.bare.state_dict()["entity.weight"].numpy()
-    assert np.array_equal(table["vector"].to_numpy(), wanted)
+    expected = run.model.bare.state_dict()["entity.weight"].numpy()
+    assert np.array_equal(table["vector"].to_numpy(), expected)
     run.export(tmp_path / "arrays", "npz")
-    with np.load(tmp_path / "arrays" / "relation.npz", allow_pickle=False) as found:
-        assert found["names"].tolist() == list(run.kb.relations)
+    with np.load(tmp_path / "arrays" / "relation.npz", allow_pickle=False) as arrays:
+        assert arrays["names"].tolist() == list(run.kb.relations)
 
 
 @pytest.mark.parametrize(
-    ("model", "settings", "wanted"),
+    ("model", "settings", "sizes"),
     [
         ("getd", {"reciprocal": True}, {"entity": 9, "relation": 6}),
         ("n-cp", {}, {"entity-0": 9, "entity-1": 9, "entity-2": 9, "relation": 2}),
@@ -49,15 +49,14 @@ def test_vectors_come_with_their_names(tmp_path: Path) -> None:
     ],
 )
 def test_every_table_is_there(
-    model: str, settings: dict[str, object], wanted: dict[str, int], tmp_path: Path
+    model: str, settings: dict[str, object], sizes: dict[str, int], tmp_path: Path
 ) -> None:
-    found = vectors(train(tmp_path, model, **settings))
-    assert {name: len(labels) for name, (labels, _) in found.items()} == wanted
-    assert all(len(labels) == len(table) for labels, table in found.values())
+    tables = vectors(train(tmp_path, model, **settings).opened)
+    assert {name: len(labels) for name, (labels, _) in tables.items()} == sizes
+    assert all(len(labels) == len(table) for labels, table in tables.values())
     if model == "getd":
-        assert found["relation"][0] == [
-            f"{label} at {position}" for position in range(3) for label in "rs"
-        ]
+        labels = [f"{label} at {position}" for position in range(3) for label in "rs"]
+        assert tables["relation"][0] == labels
 
 
 def test_what_is_no_export_is_not_replaced(tmp_path: Path) -> None:
@@ -66,11 +65,8 @@ def test_what_is_no_export_is_not_replaced(tmp_path: Path) -> None:
         run.export(tmp_path / "run", "npz", overwrite=True)
     run.export(tmp_path / "tables", "npz")
     run.export(tmp_path / "tables", "parquet", overwrite=True)
-    assert sorted(path.suffix for path in (tmp_path / "tables").iterdir()) == [
-        ".json",
-        ".parquet",
-        ".parquet",
-    ]
+    suffixes = sorted(path.suffix for path in (tmp_path / "tables").iterdir())
+    assert suffixes == [".json", ".parquet", ".parquet"]
     (tmp_path / "tables" / "mine.parquet").touch()
     with pytest.raises(RunError, match="is no export"):
         run.export(tmp_path / "tables", "npz", overwrite=True)
@@ -89,17 +85,13 @@ def test_graphs_score_as_the_model_does(model: str, tmp_path: Path) -> None:
     run.export(tmp_path / "graphs", "onnx")
     assert json.loads((tmp_path / "graphs" / "names.json").read_text())["relations"] == ["r", "s"]
     for arity, facts in run.kb.split("train").items():
-        given = {"relation": facts.relation, "entities": facts.entities}
+        inputs = {"relation": facts.relation, "entities": facts.entities}
         for position in range(arity):
-            session = onnxruntime.InferenceSession(
-                tmp_path / "graphs" / f"arity-{arity}-position-{position}.onnx"
-            )
-            (found,) = session.run(["scores"], given)
+            path = tmp_path / "graphs" / f"arity-{arity}-position-{position}.onnx"
+            (scores,) = onnxruntime.InferenceSession(path).run(["scores"], inputs)
             with torch.no_grad():
-                wanted = run.model.score_candidates(
-                    *map(torch.tensor, given.values()), position
-                ).numpy()
-            assert np.abs(found - wanted).max() <= 1e-5
+                expected = run.model.score_candidates(*facts.to_tensors(), position).numpy()
+            assert np.abs(scores - expected).max() <= 1e-5
 
 
 def test_what_is_no_graph_is_refused(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Memory and calibration go with the model that they were fitted to, and stay until their successors are there."""
+"""Memory and calibration belong to the model that they were fitted to."""
 
 from __future__ import annotations
 
@@ -26,9 +26,8 @@ CONFIG = {
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    run = getd.train(
-        tiny_knowledge_base(), out=tmp_path_factory.mktemp("fitted") / "run", config=CONFIG
-    )
+    out = tmp_path_factory.mktemp("fitted") / "run"
+    run = getd.train(tiny_knowledge_base(), out=out, config=CONFIG)
     run.remember()
     return run.path
 
@@ -57,15 +56,15 @@ def test_what_was_fitted_to_other_weights_is_not_used_and_said_so(
     assert open_run(run).notices == ()
     other_weights(run)
     opened = open_run(run)
-    told = [
+    notices = [
         f"{run}/{name} was fitted to another model and is not used; getd {command} {run} fits it"
         for name, command in (("memory.json", "remember"), ("calibration.json", "calibrate"))
     ]
     assert opened.model is opened.model.bare
     assert opened.calibration == Calibration()
-    assert list(opened.notices) == told
+    assert list(opened.notices) == notices
     assert main(["evaluate", str(run), "--json"]) == 0
-    assert capfd.readouterr().err.splitlines() == [f"note: {line}" for line in told]
+    assert capfd.readouterr().err.splitlines() == [f"note: {line}" for line in notices]
     assert main(["remember", str(run), "--json"]) == 0
     assert open_run(run).notices == ()
 
@@ -95,7 +94,8 @@ def test_a_full_disk_loses_nothing(
 ) -> None:
     drop_fitted_to(run)
     before = {path.name: path.read_bytes() for path in run.iterdir() if path.is_file()}
-    fsync, left = os.fsync, written
+    fsync = os.fsync
+    left = written
 
     def fail(descriptor: int) -> None:
         nonlocal left
@@ -112,11 +112,10 @@ def test_a_full_disk_loses_nothing(
 
 def test_a_run_that_was_extended_keeps_what_was_fitted(run: Path, tmp_path: Path) -> None:
     (tmp_path / "facts.tsv").write_text("plays for\tplayer 99\tclub 1\n")
-    assert (
-        main(["extend", str(run), str(tmp_path / "facts.tsv"), "--out", str(tmp_path / "larger")])
-        == 0
-    )
-    larger, opened = open_run(tmp_path / "larger"), open_run(run)
+    command = ["extend", str(run), str(tmp_path / "facts.tsv"), "--out", str(tmp_path / "larger")]
+    assert main(command) == 0
+    larger = open_run(tmp_path / "larger")
+    opened = open_run(run)
     assert larger.notices == ()
     assert larger.calibration == opened.calibration
     assert larger.model is not larger.model.bare

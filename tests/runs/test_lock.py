@@ -1,4 +1,4 @@
-"""One process at a time writes in a run folder, the second is told of the first, and readers never wait."""
+"""One process at a time writes in a run folder; readers never wait."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from getd.io import atomic as files
 from getd.io.environment import environment
 from getd.run import Run
 from getd.runs.lock import LOCK, owned
-from getd.training import start as fit
+from getd.training import start
 from getd.training.callbacks import Callbacks
 from tests.tiny import tiny_knowledge_base
 
@@ -69,8 +69,9 @@ def test_every_writer_is_refused_in_one_line_that_names_the_first_and_readers_ar
     before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
     train = ["train", "--out", str(run.path), "--quiet"]
     with held_elsewhere(run.path) as process:
+        host = re.escape(socket.gethostname()[:60])
         refused = re.compile(
-            rf"{re.escape(str(run.path))} is in use: process {process.pid} on {re.escape(socket.gethostname()[:60])} "
+            rf"{re.escape(str(run.path))} is in use: process {process.pid} on {host} "
             r"\(python\) has been writing in it since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d; "
             r"wait until it is done, or choose another folder\n"
         )
@@ -133,19 +134,14 @@ def test_of_two_that_begin_at_the_same_moment_the_second_is_refused(
         train_elsewhere(tmp_path / "run", errors)
         return environment()
 
-    monkeypatch.setattr(
-        fit, "environment", another_comes_first
-    )  # it is called while the first files are written
-    with pytest.raises(
-        RunError, match=r"run holds a run already; pass --resume to go on with it or --overwrite"
-    ):
-        getd.train(
-            tiny_knowledge_base(),
-            out=tmp_path / "run",
-            config={**CONFIG, "model": {"name": "distmult"}},
-        )
+    # It is called while the first files are written.
+    monkeypatch.setattr(start, "environment", another_comes_first)
+    config = {**CONFIG, "model": {"name": "distmult"}}
+    message = r"run holds a run already; pass --resume to go on with it or --overwrite"
+    with pytest.raises(RunError, match=message):
+        getd.train(tiny_knowledge_base(), out=tmp_path / "run", config=config)
     assert errors == []
-    assert open_run(tmp_path / "run").folder.read_config()["model"]["name"] == "n-cp"
+    assert open_run(tmp_path / "run").folder.read_config().model_name == "n-cp"
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 

@@ -1,4 +1,4 @@
-"""The page in a real browser: a question, its answers, a reason; the data; the map; by keyboard; in the dark."""
+"""The page in a real browser: a question, its answers, a reason; the data; the map."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-import getd
+from getd.runs.opened import OpenedRun
 
 pytest.importorskip("uvicorn", reason="getd[serve] is not installed")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -25,13 +25,11 @@ from getd.serving.app import create_app  # noqa: E402
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    config = {"model": {"entity_dim": 8, "ring_ranks": 4}, "training": {"epochs": 3, "threads": 1}}
-    run = getd.train(getd.load("demo"), out=tmp_path_factory.mktemp("page") / "demo", config=config)
+def address(served: OpenedRun) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    server = uvicorn.Server(uvicorn.Config(create_app(run), port=port, log_level="error"))
+    server = uvicorn.Server(uvicorn.Config(create_app(served), port=port, log_level="error"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:
@@ -53,14 +51,12 @@ def test_a_question_its_answers_and_a_reason(browser: object, address: str, tmp_
     page = browser.new_page()  # type: ignore[attr-defined]
     problems: list[str] = []
     page.on("pageerror", lambda error: problems.append(str(error)))
-    page.on(
-        "request",
-        lambda asked: (
-            asked.url.startswith(address)
-            or asked.url.startswith("data:")
-            or problems.append(asked.url)
-        ),
-    )
+
+    def refuse_foreign(request: object) -> None:
+        if not request.url.startswith((address, "data:")):  # type: ignore[attr-defined]
+            problems.append(request.url)  # type: ignore[attr-defined]
+
+    page.on("request", refuse_foreign)
     page.goto(address)
     page.wait_for_selector("#entity-0")
     page.select_option("#relation", "transfer")
@@ -88,12 +84,12 @@ def test_a_question_its_answers_and_a_reason(browser: object, address: str, tmp_
 
 
 def test_the_data_and_the_map(browser: object, address: str) -> None:
-    page = browser.new_page(color_scheme="dark", viewport={"width": 390, "height": 700})  # type: ignore[attr-defined]
+    phone = {"width": 390, "height": 700}
+    page = browser.new_page(color_scheme="dark", viewport=phone)  # type: ignore[attr-defined]
     page.goto(address)
     page.wait_for_selector("#entity-0")
-    assert (
-        page.evaluate("document.documentElement.scrollWidth") <= 390
-    )  # nothing stands out at the side of a phone
+    # Nothing stands out at the side of a phone.
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.click("#tab-data")
     assert page.locator("#relations tr").count() == 8
     assert "201 entities" in page.inner_text("#overview")

@@ -4,24 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
+import polars as pl
 import torch
 from torch import Tensor
 
-from getd.arrays import Bools, Floats, Ids
+from getd.arrays import Bools, Floats
 from getd.calibration.calibrate import Calibration
 from getd.calibration.slot_fit import SlotFit
 from getd.evaluation.rank_scores import check_finite
 from getd.evaluation.scoring import log_probabilities
-from getd.facts.facts import Facts
+from getd.facts.facts import Facts, join
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.known_answers import KnownAnswers
 from getd.io.deadline import check_deadline
 from getd.models.base import ScoringModel
-from getd.prediction.question import Question
+from getd.prediction.question import Question, fill_positions
+from getd.visible import visible
 
-ROOM = 2**23  # scores held at a time
+SCORE_BUDGET = 2**23  # scores held at a time: 64 MB in float64
+TABLE_STYLE: dict[str, Any] = {  # every row, in full
+    "tbl_rows": -1,
+    "fmt_str_lengths": 200,
+    "tbl_hide_dataframe_shape": True,
+    "tbl_hide_column_data_types": True,
+}
 
 
 @dataclass(frozen=True)
@@ -29,19 +37,47 @@ class Answer:
     """What fills the open slots of a question."""
 
     names: tuple[str, ...]  # an entity for each open position, in order; or a relation's label
-    score: float  # raw; of several open positions: the plausibility of the whole fact
-    probability: (
-        float | None
-    )  # among all candidates that are ranked, which have 1 together; None: several are open
-    confidence: (
-        float | None
-    )  # the chance that the fact is true; None where the run was not calibrated
+    score: float  # raw; if several positions are open: the plausibility of the whole fact
+    probability: float | None  # a share among the ranked candidates; None: several are open
+    confidence: float | None  # the chance that the fact is true; None: not calibrated
     known: bool  # whether the data has this fact already
 
     @property
     def name(self) -> str:
         """The names in one text."""
         return ", ".join(self.names)
+
+
+class Answers(list[Answer]):
+    """The answers of a question, best first: a list that shows itself as a table."""
+
+    def __repr__(self) -> str:
+        with pl.Config(**TABLE_STYLE):
+            return str(self._table())
+
+    def _repr_html_(self) -> str:
+        with pl.Config(**TABLE_STYLE):
+            return self._table()._repr_html_()
+
+    def _table(self) -> pl.DataFrame:
+        """Return the names and all that any answer has."""
+        columns: dict[str, list[object]] = {"answer": [visible(answer.name) for answer in self]}
+        for name in ("probability", "confidence", "score", "known"):
+            values = [getattr(answer, name) for answer in self]
+            if any(value is not None for value in values):
+                columns[name] = values
+        return pl.DataFrame(columns)
+
+
+@dataclass(frozen=True, eq=False)
+class FactEvidence:
+    """What speaks for facts."""
+
+    plausibility: Floats  # mean log-probability of the entities, each at its position
+    fit: Floats  # slot fit of the entity that fits worst
+    known: Bools  # whether the data has the fact
+    confidence: Sequence[float | None]  # the chance that it is true; None: not calibrated
+    total: Floats  # what confidence rises with
 
 
 @dataclass(frozen=True)
@@ -52,7 +88,7 @@ class Answerer:
     kb: KnowledgeBase
     known: KnownAnswers
     calibration: Calibration
-    roles: SlotFit
+    slot_fit: SlotFit
 
     def answer(
         self,
@@ -61,52 +97,70 @@ class Answerer:
         include_known: bool = False,
         confidence: bool = True,
     ) -> list[list[Answer]]:
-        """The best answers of each question with one open slot."""
-        found: list[list[Answer]] = [[] for _ in questions]
+        """Return the best answers of each question with one open slot."""
+        answers: list[list[Answer]] = [[] for _ in questions]
+        with self.model.scoring():
+            for numbers, facts, position in self._batches(questions):
+                check_deadline()
+                best = self._answer_batch(facts, position, top, include_known, confidence)
+                for row, answer in best:
+                    answers[numbers[row]].append(answer)
+        return answers
+
+    def _batches(
+        self, questions: Sequence[Question]
+    ) -> Iterator[tuple[list[int], Facts, int | None]]:
+        """Yield questions that are scored together: their numbers, their facts, their open slot."""
         groups: dict[tuple[int, int | None], list[int]] = {}
         for number, question in enumerate(questions):
             groups.setdefault((question.fact.arity, question.position), []).append(number)
-        with self.model.scoring():
-            for (_, position), numbers in groups.items():
-                rows = max(
-                    1, ROOM // (self.kb.n_relations if position is None else self.kb.n_entities)
-                )
-                for start in range(0, len(numbers), rows):
-                    check_deadline()
-                    some = numbers[start : start + rows]
-                    facts = _stack([questions[number].fact for number in some])
-                    answers = self._answer(facts, position, top, include_known, confidence)
-                    for number, answer in answers:
-                        found[some[number]].append(answer)
-        return found
 
-    def _answer(
+        for (arity, position), group in groups.items():
+            n_candidates = self.kb.n_relations if position is None else self.kb.n_entities
+            batch_rows = max(1, SCORE_BUDGET // n_candidates)
+            for start in range(0, len(group), batch_rows):
+                numbers = group[start : start + batch_rows]
+                facts = join(*({arity: questions[number].fact} for number in numbers))
+                yield numbers, facts[arity], position
+
+    def _answer_batch(
         self, facts: Facts, position: int | None, top: int, include_known: bool, confidence: bool
     ) -> Iterator[tuple[int, Answer]]:
-        """The row of each answer and the answer, best first in each row."""
+        """Yield ``(row, answer)``, the best answers of each row first."""
         scores, ranked, is_known = self._scores(facts, position, include_known)
+
+        # Probabilities are a softmax over the candidates that are ranked; relations have no
+        # temperature. The normaliser is minus infinity where every candidate is known.
         temperature = 1.0 if position is None else self.calibration.temperature_of(facts.arity)
-        log_total = torch.logsumexp(ranked / temperature, dim=1)
-        check_finite(log_total.clamp(min=0))  # minus infinity: all are known
-        rows, columns = best_columns(ranked, top)
-        log_probability = ranked[rows, columns] / temperature - log_total[rows]
-        probability = torch.exp(log_probability).tolist()
-        names = self.kb.relations if position is None else self.kb.entities
-        chances: Sequence[float | None] = [None] * len(rows)
+        log_normaliser = torch.logsumexp(ranked / temperature, dim=1)
+        check_finite(log_normaliser.clamp(min=0))
+
+        rows, candidates = best_columns(ranked, top)
+        log_probability = ranked[rows, candidates] / temperature - log_normaliser[rows]
+
+        # The log-probability of the answer is at hand, unless known answers were ranked too.
+        confidences: Sequence[float | None] = [None] * len(rows)
         if confidence and position is not None:
-            made = _filled(facts.take(rows.numpy()), [position], columns.numpy()[:, None])
-            chances = self.confidence(
-                made, None if include_known else (position, log_probability.numpy())
+            filled = fill_positions(
+                facts.take(rows.numpy()), [position], candidates.numpy()[:, None]
             )
-        raw, marks = scores[rows, columns].tolist(), is_known[rows, columns].tolist()
-        labels = names.decode(columns.numpy())
-        for row, label, score, share, chance, mark in zip(
-            rows.tolist(), labels, raw, probability, chances, marks, strict=True
-        ):
-            yield row, Answer((label,), score, share, chance, mark)
+            measured = None if include_known else (position, log_probability.numpy())
+            confidences = self.confidence(filled, measured)
+
+        vocabulary = self.kb.relations if position is None else self.kb.entities
+        columns = (
+            rows.tolist(),
+            vocabulary.decode(candidates.numpy()),
+            scores[rows, candidates].tolist(),
+            torch.exp(log_probability).tolist(),
+            confidences,
+            is_known[rows, candidates].tolist(),
+        )
+        for row, name, *numbers in zip(*columns, strict=True):
+            yield row, Answer((name,), *numbers)
 
     def ranked_scores(self, facts: Facts, position: int) -> Tensor:
-        """The scores of all candidates at a position, known answers at minus infinity."""
+        """Score all candidates at a position, with known answers at minus infinity."""
         with self.model.scoring():
             scores, ranked, _ = self._scores(facts, position, include_known=False)
             check_finite(scores)
@@ -115,100 +169,80 @@ class Answerer:
     def _scores(
         self, facts: Facts, position: int | None, include_known: bool
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Raw scores, scores with minus infinity for what is not ranked, and what is known."""
-        relation, entities = torch.tensor(facts.relation), torch.tensor(facts.entities)
+        """Return raw scores, scores with minus infinity for what is not ranked, what is known."""
+        relation, entities = facts.to_tensors()
         if position is None:
             scores = self.model.score_relations(entities)
         else:
             scores = self.model.score_candidates(relation, entities, position)
-        ranked, is_known = scores.double(), torch.zeros(scores.shape, dtype=torch.bool)
+
         known = self.known.lookup(facts.relation, facts.entities, position)
+        is_known = torch.zeros(scores.shape, dtype=torch.bool)
         is_known[torch.tensor(known.rows), torch.tensor(known.values)] = True
-        if position is None:  # a relation of another arity cannot hold here
-            fits = torch.tensor(
-                [signature.arity == facts.arity for signature in self.kb.signatures]
-            )
-            ranked[:, ~fits] = -torch.inf
+
+        ranked = scores.double()
+        if position is None:  # relations of another arity cannot hold
+            arities = torch.tensor([signature.arity for signature in self.kb.signatures])
+            ranked[:, arities != facts.arity] = -torch.inf
         if not include_known:
             ranked.masked_fill_(is_known, -torch.inf)
         return scores, ranked, is_known
 
     def confidence(
-        self, facts: Facts, asked: tuple[int, Floats] | None = None
+        self, facts: Facts, measured: tuple[int, Floats] | None = None
     ) -> Sequence[float | None]:
-        """The chance that each fact is true; ``None`` where the run was not calibrated for their arity.
+        """Return the chance that each fact is true; None: the run is not calibrated for the arity.
 
-        ``asked``: a position of which the log-probabilities are known already.
+        ``measured`` is a position and its log-probabilities, if they are at hand.
         """
         if not len(facts) or str(facts.arity) not in self.calibration.confidence:
             return [None] * len(facts)
-        return self.evidence(facts, asked).confidence
+        return self.evidence(facts, measured).confidence
 
-    def evidence(self, facts: Facts, asked: tuple[int, Floats] | None = None) -> Evidence:
-        """All that speaks for each fact."""
-        plausibility, known = self.plausibility(facts, asked), self.known.contains(facts)
-        fit = self.roles.of(facts, own=known).min(axis=1, initial=1.0)
-        found = self.calibration.confidence_of(facts.arity, plausibility, fit)
-        chances: Sequence[float | None] = [None] * len(facts) if found is None else found.tolist()
+    def evidence(self, facts: Facts, measured: tuple[int, Floats] | None = None) -> FactEvidence:
+        """Gather all that speaks for each fact."""
+        plausibility = self.plausibility(facts, measured)
+        known = self.known.contains(facts)
+        fit = self.slot_fit.of(facts, own=known).min(axis=1, initial=1.0)
+
+        confidence = self.calibration.confidence_of(facts.arity, plausibility, fit)
+        chances = [None] * len(facts) if confidence is None else confidence.tolist()
         total = self.calibration.evidence_of(facts.arity, plausibility, fit)
-        return Evidence(plausibility, fit, known, chances, total)
+        return FactEvidence(plausibility, fit, known, chances, total)
 
-    def plausibility(self, facts: Facts, asked: tuple[int, Floats] | None = None) -> Floats:
-        """The mean log-probability of the entities of each fact."""
-        temperature, but = (
-            self.calibration.temperature_of(facts.arity),
-            None if asked is None else asked[0],
-        )
-        found = log_probabilities(self.model, facts, self.known, temperature, but)
-        if asked is not None:
-            found[:, asked[0]] = asked[1]
-        mean: Floats = found.mean(axis=1)
+    def plausibility(self, facts: Facts, measured: tuple[int, Floats] | None = None) -> Floats:
+        """Return the mean log-probability of the entities of each fact."""
+        temperature = self.calibration.temperature_of(facts.arity)
+        but = None if measured is None else measured[0]
+        log_probability = log_probabilities(self.model, facts, self.known, temperature, but)
+        if measured is not None:
+            log_probability[:, measured[0]] = measured[1]
+        mean: Floats = log_probability.mean(axis=1)
         return mean
 
 
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """What speaks for facts."""
-
-    plausibility: Floats  # mean log-probability of the entities, each in its place
-    fit: Floats  # role fit of the entity that fits worst
-    known: Bools  # whether the data has the fact
-    confidence: Sequence[
-        float | None
-    ]  # the chance that it is true; None where the run was not calibrated
-    total: Floats  # what confidence rises with
-
-
 def best_columns(scores: Tensor, top: int) -> tuple[Tensor, Tensor]:
-    """Rows, ascending, and columns of the best of each row, best first, of equal ones the earlier first.
+    """Return the best columns of each row as pairs of row and column.
 
-    Those of minus infinity never.
+    Rows ascend; the best column of a row comes first, of equal ones the earlier. Columns of minus
+    infinity are left out.
 
     >>> best_columns(torch.tensor([[1.0, 3.0, -torch.inf, 3.0, 1.0]]), 3)
     (tensor([0, 0, 0]), tensor([1, 3, 0]))
     """
     if top < 1 or not len(scores):
         return torch.zeros(0, dtype=torch.int64), torch.zeros(0, dtype=torch.int64)
-    least = torch.topk(scores, min(top, scores.shape[1]), dim=1).values[:, -1:]
-    rows, columns = torch.nonzero(
-        (scores >= least) & (scores > -torch.inf), as_tuple=True
-    )  # few, but for ties
+
+    # Everything that reaches the last place: few more than ``top``, except for ties.
+    threshold = torch.topk(scores, min(top, scores.shape[1]), dim=1).values[:, -1:]
+    is_good = (scores >= threshold) & (scores > -torch.inf)
+    rows, columns = torch.nonzero(is_good, as_tuple=True)
+
     order = torch.argsort(scores[rows, columns], descending=True, stable=True)
     order = order[torch.argsort(rows[order], stable=True)]
-    rows, columns = rows[order], columns[order]
+    rows = rows[order]
+    columns = columns[order]
+
     starts = torch.searchsorted(rows, torch.arange(len(scores)))
     kept = torch.arange(len(rows)) - starts[rows] < top
     return rows[kept], columns[kept]
-
-
-def _stack(facts: Sequence[Facts]) -> Facts:
-    return Facts(
-        np.concatenate([f.relation for f in facts]), np.concatenate([f.entities for f in facts])
-    )
-
-
-def _filled(facts: Facts, positions: Sequence[int], values: Ids) -> Facts:
-    """The facts with these entities ``(n, positions)`` at these positions."""
-    entities = facts.entities.copy()
-    entities[:, list(positions)] = values
-    return Facts(facts.relation, entities)

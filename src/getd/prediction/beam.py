@@ -1,8 +1,8 @@
-"""Questions with several open positions: the facts that fill them and are most likely true.
+"""Questions with several open positions: find the facts that fill them and are most likely true.
 
-How good an answer is shows only when all positions are filled: it is the confidence of the whole fact, or its
-plausibility where the run was not calibrated. So a beam of filled facts is improved position by position. Where the
-names are few, all fillings are tried.
+How good an answer is shows only when all positions are filled: it is the confidence of the whole
+fact, or its plausibility if the run is not calibrated. So a beam of filled facts is improved
+position by position. With few entities, every combination is tried.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import numpy as np
 from getd.arrays import Floats, Ids
 from getd.facts.facts import Facts
 from getd.io.deadline import check_deadline
-from getd.prediction.answer import ROOM, Answer, Answerer, best_columns
-from getd.prediction.question import Question
+from getd.prediction.answer import SCORE_BUDGET, Answer, Answerer, best_columns
+from getd.prediction.question import Question, fill_positions
 
-BEAM = 64  # fillings that are kept, at least
-WORK = 2**27  # scores of a round: more are kept where that allows it
-EACH = 16  # candidates of one position that are tried in each
-ROUNDS = 4
-ALL = 2**16  # fillings: so many are all tried
-RATED = 2**28  # scores for the fillings of training facts, of which the best are begun with
+MIN_WIDTH = 64  # fillings in the beam
+ROUND_SCORES = 2**27  # a round computes at most so many scores: the beam is as wide as they allow
+BRANCHES = 16  # candidates of one position that are tried in each filling
+MAX_ROUNDS = 4
+EXHAUSTIVE_LIMIT = 2**16  # up to so many fillings are all tried
+SEED_SCORES = 2**28  # scores that rate the fillings of training facts, to start from the best
 
 
 def answer_jointly(
@@ -31,27 +31,31 @@ def answer_jointly(
     question: Question,
     top: int,
     include_known: bool = False,
-    all_below: int = ALL,
+    exhaustive_limit: int = EXHAUSTIVE_LIMIT,
 ) -> list[Answer]:
-    """The best answers of a question with several open positions."""
-    kb, fact, holes = answerer.kb, question.fact, question.open
-    if kb.n_entities ** len(holes) <= all_below:
-        every = np.array(list(product(range(kb.n_entities), repeat=len(holes))), dtype=np.int64)
+    """Return the best answers of a question with several open positions."""
+    n_entities = answerer.kb.n_entities
+    n_open = len(question.open)
+    if n_entities**n_open <= exhaustive_limit:
+        every = np.array(list(product(range(n_entities), repeat=n_open)), dtype=np.int64)
         fillings = _ranked(every, _value(answerer, question, every)).fillings
     else:
-        allowed = WORK // (EACH * len(holes) * fact.arity * kb.n_entities)
-        fillings = _search(answerer, question, max(BEAM, top, allowed)).fillings
+        scores_per_filling = BRANCHES * n_open * question.fact.arity * n_entities
+        width = max(MIN_WIDTH, top, ROUND_SCORES // scores_per_filling)
+        fillings = _search(answerer, question, width).fillings
+
     if not include_known:
-        fillings = fillings[~answerer.known.contains(_filled(fact, holes, fillings))]
+        fillings = fillings[~answerer.known.contains(_filled(question, fillings))]
+
     best = fillings[:top]
-    found = answerer.evidence(_filled(fact, holes, best))
-    names = [kb.entities.decode(column) for column in best.T]
-    numbers = zip(found.plausibility.tolist(), found.confidence, found.known.tolist(), strict=True)
+    evidence = answerer.evidence(_filled(question, best))
+    plausibility = evidence.plausibility.tolist()
+    names = zip(*(answerer.kb.entities.decode(column) for column in best.T), strict=True)
     return [
-        Answer(each, plausibility, None, chance, known)
-        for each, (plausibility, chance, known) in zip(
-            zip(*names, strict=True), numbers, strict=True
+        Answer(
+            entities, plausibility[row], None, evidence.confidence[row], bool(evidence.known[row])
         )
+        for row, entities in enumerate(names)
     ]
 
 
@@ -59,93 +63,93 @@ def answer_jointly(
 class _Beam:
     """Fillings with what speaks for them, the best first."""
 
-    fillings: Ids  # (n, holes)
+    fillings: Ids  # (n, open positions)
     value: Floats  # (n, 2)
-
-    def joined(self, fillings: Ids, value: Floats) -> _Beam:
-        return _ranked(
-            np.concatenate([self.fillings, fillings]), np.concatenate([self.value, value])
-        )
 
 
 def _ranked(fillings: Ids, value: Floats) -> _Beam:
+    """Sort fillings by value; equal ones by their ids."""
     order = np.lexsort([*fillings.T[::-1], *-value.T[::-1]])
     return _Beam(fillings[order], value[order])
 
 
 def _value(answerer: Answerer, question: Question, fillings: Ids) -> Floats:
-    """By what fillings are ranked: what confidence rises with, and of equal ones the plausibility."""
-    found = answerer.evidence(_filled(question.fact, question.open, fillings))
-    return np.stack([found.total, found.plausibility], axis=1)
+    """Return what fillings are ranked by: what confidence rises with, then the plausibility."""
+    evidence = answerer.evidence(_filled(question, fillings))
+    return np.stack([evidence.total, evidence.plausibility], axis=1)
 
 
 def _search(answerer: Answerer, question: Question, width: int) -> _Beam:
-    """Start from what fills the holes in training facts of the relation; open each hole of the best in turn."""
-    start = _seeds(answerer, question, width)
-    beam = _ranked(start, _value(answerer, question, start))
-    tried = {tuple(row) for row in start.tolist()}
-    for _ in range(ROUNDS):
+    """Improve the beam round by round: reopen each open position of its best fillings."""
+    seeds = _seeds(answerer, question, width)
+    beam = _ranked(seeds, _value(answerer, question, seeds))
+    tried = {tuple(row) for row in seeds.tolist()}
+
+    for _ in range(MAX_ROUNDS):
         best = beam.fillings[:width]
-        new = np.concatenate(
-            [_neighbours(answerer, question, best, place) for place in range(len(question.open))]
-        )
-        new = np.array(
-            [row for row in np.unique(new, axis=0).tolist() if tuple(row) not in tried],
-            dtype=np.int64,
-        )
-        if not len(new):
+        columns = range(len(question.open))
+        neighbours = [_neighbours(answerer, question, best, column) for column in columns]
+        distinct = np.unique(np.concatenate(neighbours), axis=0).tolist()
+        new = [row for row in distinct if tuple(row) not in tried]
+        if not new:
             break
-        tried.update(map(tuple, new.tolist()))
-        beam = beam.joined(new, _value(answerer, question, new))
+
+        tried.update(map(tuple, new))
+        value = _value(answerer, question, np.array(new, dtype=np.int64))
+        beam = _ranked(np.concatenate([beam.fillings, new]), np.concatenate([beam.value, value]))
         if np.array_equal(beam.fillings[:width], best):
             break
     return beam
 
 
 def _seeds(answerer: Answerer, question: Question, width: int) -> Ids:
-    """What stands at the open positions of training facts: the best of those that share most with the question."""
-    fact, holes = question.fact, list(question.open)
-    facts = answerer.kb.split("train").get(fact.arity)
-    here = (
-        facts.take(facts.relation == fact.relation[0])
-        if facts is not None
-        else fact.take(slice(0, 0))
-    )
-    if not len(here):
-        return np.zeros((1, len(holes)), dtype=np.int64)
-    given = [position for position in range(fact.arity) if position not in holes]
-    shared = (here.entities[:, given] == fact.entities[0, given]).sum(axis=1)
-    distinct, first, counts = np.unique(
-        here.entities[:, holes], axis=0, return_index=True, return_counts=True
-    )
-    most = np.zeros(len(distinct), dtype=np.int64)
-    _, number = np.unique(here.entities[:, holes], axis=0, return_inverse=True)
-    np.maximum.at(most, number.reshape(-1), shared)
-    rated = max(width, RATED // (answerer.kb.n_entities * fact.arity))
-    found: Ids = distinct[np.lexsort([first, -counts, -most])[:rated]]
-    return (
-        found
-        if len(found) <= width
-        else _ranked(found, _value(answerer, question, found)).fillings[:width]
+    """Return fillings that training facts of the relation have: the best that share most."""
+    fact = question.fact
+    positions = list(question.open)
+    facts = answerer.kb.split("train").get(fact.arity, fact.take(slice(0, 0)))
+    facts = facts.take(facts.relation == fact.relation[0])
+    if not len(facts):
+        return np.zeros((1, len(positions)), dtype=np.int64)
+
+    # Each distinct filling, the row where it is first, and how often there is one.
+    fillings, first, filling_of, counts = np.unique(
+        facts.entities[:, positions],
+        axis=0,
+        return_index=True,
+        return_inverse=True,
+        return_counts=True,
     )
 
+    # How many given entities the best fact of each filling shares with the question.
+    given = [position for position in range(fact.arity) if position not in positions]
+    shared = (facts.entities[:, given] == fact.entities[0, given]).sum(axis=1)
+    most_shared = np.zeros(len(fillings), dtype=np.int64)
+    np.maximum.at(most_shared, filling_of.reshape(-1), shared)
 
-def _neighbours(answerer: Answerer, question: Question, fillings: Ids, place: int) -> Ids:
-    """The fillings with another entity in one place: for each those that are likeliest there."""
-    position, found = question.open[place], []
-    at_once = max(1, ROOM // answerer.kb.n_entities)
-    for start in range(0, len(fillings), at_once):
+    n_rated = max(width, SEED_SCORES // (answerer.kb.n_entities * fact.arity))
+    seeds: Ids = fillings[np.lexsort([first, -counts, -most_shared])[:n_rated]]
+    if len(seeds) > width:
+        seeds = _ranked(seeds, _value(answerer, question, seeds)).fillings[:width]
+    return seeds
+
+
+def _neighbours(answerer: Answerer, question: Question, fillings: Ids, column: int) -> Ids:
+    """Replace one entity of each filling by the candidates that are likeliest there."""
+    batch_rows = max(1, SCORE_BUDGET // answerer.kb.n_entities)
+    parts = []
+    for start in range(0, len(fillings), batch_rows):
         check_deadline()
-        some = fillings[start : start + at_once]
-        scores = answerer.ranked_scores(_filled(question.fact, question.open, some), position)
-        rows, columns = best_columns(scores, EACH)
-        new = some[rows.numpy()].copy()
-        new[:, place] = columns.numpy()
-        found.append(new)
-    return np.concatenate(found)
+        batch = fillings[start : start + batch_rows]
+        scores = answerer.ranked_scores(_filled(question, batch), question.open[column])
+        rows, candidates = best_columns(scores, BRANCHES)
+
+        neighbours = batch[rows.numpy()].copy()
+        neighbours[:, column] = candidates.numpy()
+        parts.append(neighbours)
+    return np.concatenate(parts)
 
 
-def _filled(fact: Facts, holes: tuple[int, ...], fillings: Ids) -> Facts:
-    entities = np.repeat(fact.entities, len(fillings), axis=0)
-    entities[:, list(holes)] = fillings
-    return Facts(np.repeat(fact.relation, len(fillings)), entities)
+def _filled(question: Question, fillings: Ids) -> Facts:
+    """Fill the open positions of a question, once for each filling."""
+    repeated = question.fact.take(np.zeros(len(fillings), dtype=np.int64))
+    return fill_positions(repeated, question.open, fillings)

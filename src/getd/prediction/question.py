@@ -1,25 +1,46 @@
-"""A question as a person writes it."""
+"""Questions as people write them: one, or many from a file, a data frame or tuples."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from getd.arrays import Ids
+from getd.choices import ReadFormat
 from getd.errors import FactError, nearest
-from getd.facts.facts import Facts
-from getd.facts.knowledge_base import KnowledgeBase
-from getd.facts.parse import OPEN, Names, encode_fact, parse_names
+from getd.facts.facts import Facts, join
+from getd.facts.frames import frame_to_named
+from getd.facts.knowledge_base import KnowledgeBase, tuples_to_named
+from getd.facts.named import NamedFacts
+from getd.facts.parse import (
+    OPEN,
+    Names,
+    encode_fact,
+    parse_each,
+    parse_fact,
+    parse_names,
+    parse_new_facts,
+)
+from getd.facts.role_order import RoleOrder
+from getd.formats.registry import read_named
 
-MOST_OPEN = 3
+MAX_OPEN = 3  # positions of one question
+
+# A file, a data frame, or facts as tuples (relation, entity, …)
+FactSource = Path | str | Iterable[Sequence[Any]] | Any
 
 
 @dataclass(frozen=True)
 class Question:
     """One fact with open slots: some positions, or the relation alone."""
 
-    fact: Facts  # one row; what stands in an open slot is never read
+    fact: Facts  # one row; the ids of open slots are never read
     open: tuple[int, ...]  # the open positions, ascending; none: the relation is open
-    text: tuple[str, ...]  # as it was asked: relation, then entities in order
+    text: tuple[str, ...]  # as a person wrote it: the relation, then the entities in order
 
     @property
     def position(self) -> int | None:
@@ -28,49 +49,52 @@ class Question:
 
 
 def parse_question(kb: KnowledgeBase, relation: str, entities: Names) -> Question:
-    """Understand a question: ``?`` is what is asked for; entities in order, or by role.
+    """Parse a question: ``?`` marks what to predict; entities are in order, or by role.
 
     Raises
     ------
     FactError
-        For names that the knowledge base has not (with the nearest), and where nothing is open, or too much.
+        For unknown names (with the nearest ones), and if nothing is open, or too much.
     """
+    relation_id = 0
     if relation == OPEN and not isinstance(entities, Mapping):
-        number, names = 0, list(entities)
+        names = list(entities)
         if len(names) not in kb.arities:
-            arities = " or ".join(map(str, kb.arities))
+            expected = " or ".join(map(str, kb.arities))
             raise FactError(
-                f"expected {arities} entities, as relations have here, found {len(names)}"
+                f"expected {expected} entities, as relations have here, found {len(names)}"
             )
     else:
-        number, names = parse_names(kb, relation, entities)
-    asked = (relation, *names)
-    text, holes = (
-        " ".join(asked),
-        tuple(position for position, name in enumerate(names) if name == OPEN),
-    )
-    if OPEN not in asked:
+        relation_id, names = parse_names(kb, relation, entities)
+
+    words = (relation, *names)
+    text = " ".join(words)
+    positions = tuple(position for position, name in enumerate(names) if name == OPEN)
+    if OPEN not in words:
         raise FactError(f"expected a '?' in a question, found none in {text}")
-    if relation == OPEN and holes:
+    if relation == OPEN and positions:
         raise FactError(f"expected '?' for the relation or for entities, found both in {text}")
-    if len(holes) > MOST_OPEN:
-        raise FactError(
-            f"expected {MOST_OPEN} '?' at most in a question, found {len(holes)} in {text}"
-        )
-    return Question(encode_fact(kb, number, names), holes, asked)
+    if len(positions) > MAX_OPEN:
+        expected = f"expected {MAX_OPEN} '?' at most in a question"
+        raise FactError(f"{expected}, found {len(positions)} in {text}")
+    return Question(encode_fact(kb, relation_id, names), positions, words)
 
 
 def fill_question(kb: KnowledgeBase, question: Question, names: Sequence[str]) -> Facts:
-    """The fact that these names make of a question: an entity for each open position, or a relation's label."""
-    if len(names) != max(len(question.open), 1):
-        raise FactError(
-            f"expected {max(len(question.open), 1)} names for what is open, found {len(names)}"
-        )
+    """Fill a question with an entity for each open position, or with a relation's label."""
+    n_open = max(len(question.open), 1)
+    if len(names) != n_open:
+        raise FactError(f"expected {n_open} names for what is open, found {len(names)}")
     if not question.open:
         return Facts(kb.relations.ids(names), question.fact.entities)
-    entities = question.fact.entities.copy()
-    entities[0, list(question.open)] = kb.entities.ids(names)
-    return Facts(question.fact.relation, entities)
+    return fill_positions(question.fact, question.open, kb.entities.ids(names)[None])
+
+
+def fill_positions(facts: Facts, positions: Sequence[int], values: Ids) -> Facts:
+    """Replace the entities at some positions by ``values (n, positions)``."""
+    entities = facts.entities.copy()
+    entities[:, list(positions)] = values
+    return Facts(facts.relation, entities)
 
 
 def positions_of(
@@ -93,3 +117,42 @@ def positions_of(
         else:
             raise FactError(f"expected a position below {fact.arity}, found {position}")
     return columns
+
+
+def read_questions(
+    source: FactSource, kb: KnowledgeBase, form: ReadFormat | None = None
+) -> list[Question]:
+    """Read questions; ``"?"`` marks what to predict."""
+    label, named = _read_named(source, form)
+    return parse_each(label, named, lambda relation, names: parse_question(kb, relation, names))
+
+
+def read_facts(
+    source: FactSource, kb: KnowledgeBase, form: ReadFormat | None = None
+) -> tuple[list[int], dict[int, Facts]]:
+    """Read facts of known names: the index of each row among all blocks, and blocks by arity."""
+    label, named = _read_named(source, form)
+    facts = parse_each(label, named, lambda relation, names: parse_fact(kb, relation, names))
+
+    arities = np.array([fact.arity for fact in facts])
+    order = np.empty(len(facts), dtype=np.int64)
+    order[np.argsort(arities, kind="stable")] = np.arange(len(facts))
+    return order.tolist(), join(*({fact.arity: fact} for fact in facts))
+
+
+def read_new_facts(
+    source: FactSource, kb: KnowledgeBase, form: ReadFormat | None = None
+) -> list[tuple[int, list[str]]]:
+    """Read facts of known relations: the relation ids, and names, which may be new."""
+    label, named = _read_named(source, form)
+    return parse_new_facts(label, named, kb)
+
+
+def _read_named(source: FactSource, form: ReadFormat | None) -> tuple[Path, NamedFacts]:
+    """Read the names of a source; errors call it by the path that is returned."""
+    if isinstance(source, str | Path):
+        return Path(source), read_named(Path(source), form)
+    is_frame = hasattr(source, "columns") or hasattr(source, "collect_schema")
+    if is_frame:
+        return Path("facts"), frame_to_named(source, "facts", "facts", RoleOrder())
+    return Path("facts"), tuples_to_named(source)

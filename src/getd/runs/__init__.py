@@ -1,1 +1,1 @@
-"""The run folder: everything that training leaves and that everything later reads; self-contained, never pickle."""
+"""The run folder: everything that training leaves; self-contained, never pickle."""

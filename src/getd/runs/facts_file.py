@@ -20,24 +20,21 @@ from getd.formats.parquet_pages import BrokenParquet, check_pages
 from getd.io.atomic import atomic_path
 from getd.io.panics import Panic, panics_as_errors
 
-MOST_PACKED = (
-    16  # distinct facts in a byte of their file: there are fewer, however well it is packed
-)
+MAX_PACKED = 16  # facts in a byte of their file: distinct facts never pack as well as this
 
 
 def write_facts(path: Path, kb: KnowledgeBase) -> None:
-    """All facts of a knowledge base, in their order."""
-    parts = [
-        pl.DataFrame(
-            {
+    """Write all facts of a knowledge base in their order."""
+    parts = []
+    for split, blocks in kb.splits.items():
+        for facts in blocks.values():
+            columns = {
                 "split": [split] * len(facts),
                 "relation": facts.relation,
                 "entities": facts.entities.tolist(),
             }
-        )
-        for split, blocks in kb.splits.items()
-        for facts in blocks.values()
-    ]
+            parts.append(pl.DataFrame(columns))
+
     with atomic_path(path) as temporary:
         pl.concat(parts).write_parquet(temporary)
 
@@ -45,25 +42,23 @@ def write_facts(path: Path, kb: KnowledgeBase) -> None:
 def read_facts(
     path: Path, signatures: tuple[Relation, ...], n_entities: int
 ) -> Mapping[str, Blocks]:
-    """What :func:`write_facts` wrote, by split and arity; facts of names that there are not are refused."""
+    """Read what :func:`write_facts` wrote, by split and arity; unknown ids are refused."""
     table = _read_table(path)
-    _check(path, table, signatures, n_entities)
+    if not _has_known_ids(table, signatures, n_entities):
+        raise RunError(f"{path}: expected facts of the names of this run, found others")
 
     splits: dict[str, dict[int, Facts]] = {}
     table = table.with_columns(pl.col("entities").list.len().alias("arity"))
-    for (split, arity), block in table.partition_by(
-        "split", "arity", as_dict=True, maintain_order=True
-    ).items():
-        rows = (
-            block["entities"]
-            .explode(empty_as_null=False)
-            .to_numpy()
-            .reshape(len(block), int(arity))
-        )
-        splits.setdefault(str(split), {})[int(arity)] = Facts(block["relation"].to_numpy(), rows)
-    return MappingProxyType(
-        {split: MappingProxyType(dict(sorted(blocks.items()))) for split, blocks in splits.items()}
-    )
+    parts = table.partition_by("split", "arity", as_dict=True, maintain_order=True)
+    for (split, arity), part in parts.items():
+        entities = part["entities"].explode(empty_as_null=False).to_numpy()
+        facts = Facts(part["relation"].to_numpy(), entities.reshape(len(part), int(arity)))
+        splits.setdefault(str(split), {})[int(arity)] = facts
+
+    ordered = {}
+    for split_name, blocks in splits.items():
+        ordered[split_name] = MappingProxyType(dict(sorted(blocks.items())))
+    return MappingProxyType(ordered)
 
 
 def _read_table(path: Path) -> pl.DataFrame:
@@ -72,10 +67,9 @@ def _read_table(path: Path) -> pl.DataFrame:
         check_pages(data)
         with panics_as_errors():
             rows = pl.scan_parquet(BytesIO(data)).select(pl.len()).collect().item()
-        if rows > MOST_PACKED * len(data):
-            raise RunError(
-                f"{path}: expected distinct facts, found {rows:,} in {len(data):,} bytes"
-            )
+        if rows > MAX_PACKED * len(data):
+            size = f"{rows:,} in {len(data):,} bytes"
+            raise RunError(f"{path}: expected distinct facts, found {size}")
         return decode_parquet(data).select(
             pl.col("split").cast(pl.String),
             pl.col("relation").cast(pl.Int64),
@@ -86,21 +80,20 @@ def _read_table(path: Path) -> pl.DataFrame:
         raise RunError(f"{path}: expected facts, found a broken file ({reason})") from None
 
 
-def _check(
-    path: Path, table: pl.DataFrame, signatures: tuple[Relation, ...], n_entities: int
-) -> None:
-    """Refuse facts of names that there are not."""
-    fits = not any(table[name].has_nulls() for name in table.columns)
-    fits = fits and set(table["split"].unique()) <= set(SPLITS)
-    if fits:
-        relation = table["relation"].to_numpy()
-        entities = table["entities"].explode(empty_as_null=False).to_numpy()
-        fits = _within(relation, len(signatures)) and _within(entities, n_entities)
-    if fits:
-        arity = np.array([0, *(signature.arity for signature in signatures)])
-        fits = bool((arity[relation + 1] == table["entities"].list.len().to_numpy()).all())
-    if not fits:
-        raise RunError(f"{path}: expected facts of the names of this run, found others")
+def _has_known_ids(table: pl.DataFrame, signatures: tuple[Relation, ...], n_entities: int) -> bool:
+    """Whether all facts are of known names, with as many entities as their relation has."""
+    if any(table[name].has_nulls() for name in table.columns):
+        return False
+    if not set(table["split"].unique()) <= set(SPLITS):
+        return False
+
+    relation = table["relation"].to_numpy()
+    entities = table["entities"].explode(empty_as_null=False).to_numpy()
+    if not (_within(relation, len(signatures)) and _within(entities, n_entities)):
+        return False
+
+    arities = np.array([signature.arity for signature in signatures], dtype=np.int64)
+    return bool((arities[relation] == table["entities"].list.len().to_numpy()).all())
 
 
 def _within(ids: np.ndarray, size: int) -> bool:

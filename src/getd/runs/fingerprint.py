@@ -1,4 +1,4 @@
-"""What tells facts, and weights, from all others."""
+"""Fingerprints: hashes that identify facts, weights and texts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from getd.facts.split import SPLITS
 
 
 def facts_fingerprint(kb: KnowledgeBase) -> str:
-    """Of the names, the roles, and the facts of all splits in their order: what a training learns from."""
+    """Hash what a training learns from: names, roles, and the facts of all splits in order."""
     digest = sha256()
     for names in (kb.entities, kb.relations):
         _add_texts(digest.update, names)
@@ -22,15 +22,16 @@ def facts_fingerprint(kb: KnowledgeBase) -> str:
 
     for split in SPLITS:
         for arity, facts in sorted(kb.splits.get(split, {}).items()):
-            if len(facts):
-                digest.update(f"{split} {arity} {len(facts)}".encode())
-                for column in (facts.relation, facts.entities):
-                    digest.update(np.ascontiguousarray(column, dtype="<i8").data)
+            if not len(facts):
+                continue
+            digest.update(f"{split} {arity} {len(facts)}".encode())
+            digest.update(np.ascontiguousarray(facts.relation, dtype="<i8").data)
+            digest.update(np.ascontiguousarray(facts.entities, dtype="<i8").data)
     return digest.hexdigest()
 
 
 def weights_fingerprint(weights: Mapping[str, Tensor]) -> str:
-    """Of the names and numbers of all weights."""
+    """Hash the names and numbers of all weights."""
     digest = sha256()
     for name, tensor in sorted(weights.items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
@@ -39,13 +40,13 @@ def weights_fingerprint(weights: Mapping[str, Tensor]) -> str:
 
 
 def text_fingerprint(*texts: str) -> str:
-    """Of texts, in their order."""
+    """Hash texts in their order."""
     digest = sha256()
     _add_texts(digest.update, texts)
     return digest.hexdigest()
 
 
 def _add_texts(add: Callable[[bytes], None], texts: Iterable[str]) -> None:
-    """Each with its length, so that no two lists are alike."""
+    """Add each text with its length, so that different lists never give the same bytes."""
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
     add(b"".join(b"%d:%b" % (len(text), text) for text in encoded) + b".")

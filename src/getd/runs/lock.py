@@ -1,7 +1,8 @@
 """One process at a time writes in a run folder; readers never wait.
 
-The lock is advisory: ``flock`` on the file ``.lock`` in the folder, which says who holds it. It dies with its process,
-however that ends, so a file that was left behind means nothing. On file systems that know no locks nothing is locked.
+The lock is advisory: ``flock`` on the file ``.lock`` in the folder, which says who holds it. It
+dies with its process, however that ends, so a file that was left behind means nothing. On file
+systems without locks nothing is locked.
 """
 
 from __future__ import annotations
@@ -22,28 +23,30 @@ from getd.errors import RunInUse, WriteError
 from getd.io.atomic import clear_abandoned, is_workspace, try_lock
 
 LOCK = ".lock"
-WORDS = 60  # letters of a host or a command that are shown
-_held: dict[
-    tuple[int, int], int
-] = {}  # by the device and number of the lock's file: the thread of ours that holds it
+MAX_SHOWN = 60  # letters of a host or a command in a message
+
+# The thread of this process that holds a lock, by the device and the inode of the lock's file.
+_holders: dict[tuple[int, int], int] = {}
 
 
 @contextmanager
 def owned(folder: Path) -> Iterator[None]:
-    """Own a run folder for writing. Whoever owns it may do so again; what dead processes left in it is cleared.
+    """Own a run folder for writing; its owner may own it again.
+
+    What dead processes left in the folder is cleared.
 
     Raises
     ------
     RunInUse
         If another process, or another thread of this one, owns it.
     """
-    if _held.get(_identity(folder / LOCK), 0) == threading.get_ident():
+    if _holders.get(_identity(folder / LOCK), 0) == threading.get_ident():
         yield
         return
 
     descriptor = _acquire(folder)
     key = _key(os.fstat(descriptor))
-    _held[key] = threading.get_ident()
+    _holders[key] = threading.get_ident()
     try:
         for part in (folder, folder / "checkpoint"):
             clear_abandoned(part)
@@ -52,7 +55,7 @@ def owned(folder: Path) -> Iterator[None]:
         if _identity(folder / LOCK) == key:  # the folder was not replaced by another
             with suppress(OSError):
                 (folder / LOCK).unlink()
-        del _held[key]
+        del _holders[key]
         os.close(descriptor)
 
 
@@ -70,7 +73,7 @@ def clear_empty(folder: Path) -> None:
 
 
 def _acquire(folder: Path) -> int:
-    """The open file of the lock, held by this process."""
+    """Lock a folder; returns the open file of the lock."""
     path = folder / LOCK
     while True:
         try:
@@ -88,7 +91,7 @@ def _acquire(folder: Path) -> int:
         if _identity(path) == _key(os.fstat(descriptor)):
             _write_owner(descriptor, folder)
             return descriptor
-        os.close(descriptor)  # whoever held it has removed the file: once more
+        os.close(descriptor)  # its owner has removed the file in the meantime: try again
 
 
 def _write_owner(descriptor: int, folder: Path) -> None:
@@ -107,18 +110,20 @@ def _write_owner(descriptor: int, folder: Path) -> None:
 
 
 def _read_owner(descriptor: int) -> str:
-    """Who holds a lock, in words."""
+    """Say who holds a lock."""
     try:
         owner: dict[str, Any] = json.loads(os.pread(descriptor, 4096, 0))
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(owner["since"]))
-        process, host, command = int(owner["process"]), str(owner["host"]), str(owner["command"])
+        process = int(owner["process"])
+        host = str(owner["host"])[:MAX_SHOWN]
+        command = str(owner["command"])[:MAX_SHOWN]
     except (ValueError, KeyError, TypeError, OverflowError, OSError, RecursionError):
         return "another process is writing in it"
-    return f"process {process} on {host[:WORDS]} ({command[:WORDS]}) has been writing in it since {since}"
+    return f"process {process} on {host} ({command}) has been writing in it since {since}"
 
 
 def _command() -> str:
-    """What this process was started as: for ours the command, without its arguments, which may hold secrets."""
+    """Name the program of this process, without arguments: they may hold secrets."""
     program = Path(sys.argv[0] if sys.argv else "")
     if program.name == "getd" or program.parts[-2:] == ("getd", "__main__.py"):
         return " ".join(["getd", *sys.argv[1:2]])
@@ -126,7 +131,7 @@ def _command() -> str:
 
 
 def _identity(path: Path) -> tuple[int, int]:
-    """What tells a file from every other; of a file that is not there, what no file has."""
+    """Identify a file by its device and inode; (-1, -1) if there is none."""
     try:
         return _key(path.stat())
     except OSError as error:

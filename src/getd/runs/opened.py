@@ -1,4 +1,4 @@
-"""An opened run: its folder, its knowledge base and its model, with what was fitted to the model."""
+"""An opened run: its folder, its knowledge base, its model, and what was fitted to the model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from getd.runs.fingerprint import weights_fingerprint
 from getd.runs.folder import RunFolder
 from getd.runs.stored import model_fingerprint, read_calibration, read_memory, read_model
 
-IDENTITY = (  # the files that tell a run from any other
+IDENTITY = (  # the files that identify a run
     "config.toml",
     "weights.safetensors",
     "entities.txt",
@@ -120,7 +120,5 @@ def open_bare_run(path: Path) -> OpenedRun:
 
 
 def _fitted_to_another(folder: RunFolder, name: str, command: str) -> str:
-    path = folder.path
-    return (
-        f"{path / name} was fitted to another model and is not used; getd {command} {path} fits it"
-    )
+    reason = f"{folder.path / name} was fitted to another model and is not used"
+    return f"{reason}; getd {command} {folder.path} fits it"

@@ -1,4 +1,4 @@
-"""The HTTP service of a run."""
+"""The HTTP service of a run: an endpoint is a function here, a method of the service, a schema."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.routing import Route
 
 from getd.errors import FactError
 from getd.runs.opened import OpenedRun
 from getd.serving.middleware import Guard, ServeSettings, problem
+from getd.serving.request_metrics import CONTENT_TYPE
 from getd.serving.schemas import (
-    FoundRelation,
     MapPoint,
     Overview,
     PredictRequest,
     PredictResponse,
     Problem,
+    RelationInfo,
     ScoreRequest,
     ScoreResponse,
     WhyRequest,
@@ -29,21 +30,18 @@ from getd.serving.schemas import (
 )
 from getd.serving.service import VERSION, Service
 
-MOST_TYPED = 100  # letters of a search
-PROBLEMS: dict[int | str, dict[str, Any]] = {
-    code: {"model": Problem, "description": told}
-    for code, told in (
-        (400, "The body is not what it says it is."),
-        (401, "The token is missing or wrong."),
-        (413, "The body is too large."),
-        (422, "A name is unknown, or the request does not fit the schema."),
-        (503, "It took too long, or the service is ending."),
-    )
+MAX_TYPED = 100  # letters of a search
+PROBLEMS = {
+    400: "The body is not what it says it is.",
+    401: "The token is missing or wrong.",
+    413: "The body is too large.",
+    422: "A name is unknown, or the request does not fit the schema.",
+    503: "It took too long, or the service is ending.",
 }
 
 
 def create_app(run: OpenedRun, settings: ServeSettings | None = None) -> FastAPI:
-    """The service of a run."""
+    """Create the service of a run."""
     settings = settings or ServeSettings()
     service = Service(run, settings)
 
@@ -52,103 +50,111 @@ def create_app(run: OpenedRun, settings: ServeSettings | None = None) -> FastAPI
         yield
         service.close()
 
+    responses: dict[int | str, dict[str, Any]] = {}
+    for code, description in PROBLEMS.items():
+        responses[code] = {"model": Problem, "description": description}
     app = FastAPI(
         title="getd",
         version=VERSION,
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
-        responses=PROBLEMS,
+        responses=responses,
     )
-    app.add_middleware(Guard, settings=settings, count=service.count_request)
-    app.exception_handler(RequestValidationError)(_explain)
-    app.exception_handler(FactError)(_refuse)
-    allowed = [Depends(service.check_token)]
-    app.include_router(_questions(service), dependencies=allowed)
-    app.include_router(_knowledge(service), dependencies=allowed)
+    app.add_middleware(Guard, settings=settings, count=service.metrics.count)
+    app.exception_handler(RequestValidationError)(_invalid_request)
+    app.exception_handler(FactError)(_unknown_name)
 
-    @app.get("/health")
-    async def health() -> Overview:
-        """Whether the service is well, and what it serves."""
-        return service.overview
+    public = _public_router(service)
+    guarded = _guarded_router(service)
+    app.include_router(public)
+    app.include_router(guarded, dependencies=[Depends(service.check_token)])
 
-    @app.get("/", response_class=HTMLResponse, include_in_schema=False)
-    async def page() -> str:
-        return static("page.html")
-
-    @app.get("/docs", response_class=HTMLResponse, include_in_schema=False)
-    async def docs() -> str:
-        return static("docs.html")
-
+    routes = [*app.routes, *public.routes, *guarded.routes]
+    service.metrics.paths = {route.path for route in routes if isinstance(route, Route)}
     return app
 
 
-def _questions(service: Service) -> APIRouter:
-    """What is asked of the model."""
+def _public_router(service: Service) -> APIRouter:
+    """Route what needs no token: the pages, and whether the service is up."""
     router = APIRouter()
 
-    @router.post("/predict")
-    async def predict(asked: PredictRequest) -> PredictResponse:
-        """Answer questions."""
-        return await service.predict(asked)
+    @router.get("/health")
+    async def health() -> Overview:
+        """Whether the service is up, and what it serves."""
+        return service.overview
 
-    @router.post("/why")
-    async def why(asked: WhyRequest) -> WhyResponse:
-        """Tell the training facts that support an answer most."""
-        return await service.why(asked)
+    @router.get("/", response_class=HTMLResponse, include_in_schema=False)
+    async def page() -> str:
+        return static("page.html")
 
-    @router.post("/score")
-    async def score(asked: ScoreRequest) -> ScoreResponse:
-        """Rate facts."""
-        return await service.score(asked)
+    @router.get("/docs", response_class=HTMLResponse, include_in_schema=False)
+    async def docs() -> str:
+        return static("docs.html")
 
     return router
 
 
-def _knowledge(service: Service) -> APIRouter:
-    """What the knowledge base holds, and numbers."""
+def _guarded_router(service: Service) -> APIRouter:
+    """Route what needs the token, if the service has one."""
     router = APIRouter()
+
+    @router.post("/predict", response_model_exclude_unset=True)
+    async def predict(request: PredictRequest) -> PredictResponse:
+        """Answer questions."""
+        return await service.predict(request)
+
+    @router.post("/why")
+    async def why(request: WhyRequest) -> WhyResponse:
+        """Return the training facts that support an answer most."""
+        return await service.why(request)
+
+    @router.post("/score")
+    async def score(request: ScoreRequest) -> ScoreResponse:
+        """Rate facts."""
+        return await service.score(request)
 
     @router.get("/entities")
     async def entities(
-        q: Annotated[str, Query(max_length=MOST_TYPED)] = "",
+        q: Annotated[str, Query(max_length=MAX_TYPED)] = "",
         limit: Annotated[int, Query(ge=1, le=100)] = 20,
     ) -> list[str]:
-        """Entities that begin with a text, hold it, or resemble it."""
-        return await service.find(q, limit)
+        """Find entities that begin with a text, contain it, or resemble it."""
+        return await service.find_entities(q, limit)
 
     @router.get("/relations")
-    async def relations() -> list[FoundRelation]:
-        """All relations, those of most facts first."""
+    async def relations() -> list[RelationInfo]:
+        """List all relations, those of most facts first."""
         return service.relations
 
     @router.get("/map")
     async def entity_map() -> list[MapPoint]:
-        """Entities on a plane: alike is near."""
-        return service.points
+        """Return entities on a plane, similar ones near each other."""
+        return service.entity_map
 
     @router.get("/metrics", response_class=PlainTextResponse)
     async def metrics() -> Response:
-        """Numbers for Prometheus."""
-        return Response(generate_latest(service.registry), media_type=CONTENT_TYPE_LATEST)
+        """Return numbers for Prometheus."""
+        return Response(service.metrics.text(), media_type=CONTENT_TYPE)
 
     return router
 
 
 def static(name: str) -> str:
-    """A file of the page."""
+    """Read a file of the page."""
     return (files("getd.serving") / "static" / name).read_text(encoding="utf-8")
 
 
-async def _refuse(request: Request, error: Exception) -> JSONResponse:
+async def _unknown_name(request: Request, error: Exception) -> JSONResponse:
     return problem(422, str(error))
 
 
-async def _explain(request: Request, error: Exception) -> JSONResponse:
-    """The first thing that is wrong with a request, in one line."""
+async def _invalid_request(request: Request, error: Exception) -> JSONResponse:
+    """Say the first thing that is wrong with a request, in one line."""
     assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    place = ".".join(str(part) for part in first["loc"] if part != "body")
-    return problem(
-        422, f"{place}: {first['msg'][:1].lower()}{first['msg'][1:]}" if place else first["msg"]
-    )
+    mistake = error.errors()[0]
+    message = mistake["msg"]
+    field = ".".join(str(part) for part in mistake["loc"] if part != "body")
+    if field:
+        message = f"{field}: {message[:1].lower()}{message[1:]}"
+    return problem(422, message)

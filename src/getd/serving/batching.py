@@ -1,8 +1,9 @@
-"""Questions of requests that come at once, answered together.
+"""Questions of simultaneous requests, answered together.
 
-One thread answers. While it does, questions gather; when it is free it takes all that are there that ask alike, as one
-batch. Nobody waits for others to come, so a lone request is as fast as without. Work that nobody waits for any more,
-because it took too long, who asked has left or all is ending, is given up at its next step.
+One thread answers. Meanwhile questions gather; when the thread is free, it takes all of one kind as
+one batch. Nobody waits for others to come, so a lone request is as fast as without batching. Work
+that nobody waits for ends at its next step: it took too long, the client has left, or the service
+is ending.
 """
 
 from __future__ import annotations
@@ -26,106 +27,116 @@ R = TypeVar("R")
 
 
 @dataclass
-class _Waiting(Generic[Q, A, K]):
+class _Request(Generic[Q, A, K]):
     kind: K
     questions: Sequence[Q]
-    moment: float  # nobody waits for it after that
-    answered: asyncio.Future[list[A]] = field(repr=False)
+    moment: float  # of time.monotonic(): nobody waits for it after that
+    answered: asyncio.Future[list[A]] = field(repr=False)  # done too if its sender has left
 
 
 class Batcher(Generic[Q, A, K]):
-    """Calls ``answer(kind, questions)`` in one thread, for several requests of one kind at a time."""
+    """Calls ``answer(kind, questions)`` in one thread, for several requests of one kind at once."""
 
     def __init__(
         self,
         answer: Callable[[K, Sequence[Q]], list[A]],
-        most: int,
-        seconds: float,
-        together: bool = True,
+        max_questions: int,
+        timeout: float,
+        batching: bool = True,
     ) -> None:
-        self._answer, self._most, self._seconds, self._together = answer, most, seconds, together
-        self._waiting: deque[_Waiting[Q, A, K]] = deque()
+        self._answer = answer
+        self._max_questions = max_questions  # in a batch
+        self._timeout = timeout  # seconds
+        self._batching = batching
+        self._waiting: deque[_Request[Q, A, K]] = deque()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="getd-model")
         self._task: asyncio.Task[None] | None = None
         self._closed = threading.Event()
-        self.batches = self.questions = 0
+        self.batches = 0  # answered so far
+        self.questions = 0
 
     async def ask(self, kind: K, questions: Sequence[Q]) -> list[A]:
-        """The answers of some questions, in their order."""
+        """Return the answers of questions, in their order."""
         loop = asyncio.get_running_loop()
-        waiting: _Waiting[Q, A, K] = _Waiting(kind, questions, self._moment(), loop.create_future())
-        self._waiting.append(waiting)
+        moment = time.monotonic() + self._timeout
+        request: _Request[Q, A, K] = _Request(kind, questions, moment, loop.create_future())
+        self._waiting.append(request)
         if self._task is None or self._task.done():
             self._task = loop.create_task(self._work())
-        return await waiting.answered
+        return await request.answered
 
     async def call(self, function: Callable[[], R]) -> R:
-        """Something else that the thread should do, one thing at a time."""
-        left = threading.Event()
+        """Call another function in the thread; it does one thing at a time."""
+        has_left = threading.Event()
+        moment = time.monotonic() + self._timeout
         try:
-            return await self._run(self._moment(), left.is_set, function)
+            return await self._run(moment, has_left.is_set, function)
         finally:
-            left.set()
+            has_left.set()
 
-    async def _run(self, moment: float, given_up: Callable[[], bool], work: Callable[[], R]) -> R:
-        """In the thread, until a moment, unless it is given up."""
+    def close(self) -> None:
+        """End the thread at the next step of its work."""
+        self._closed.set()
+        self._thread.shutdown(wait=True, cancel_futures=True)
 
-        def wanted() -> R:
-            with deadline(moment, lambda: given_up() or self._closed.is_set()):
+    async def _run(
+        self, moment: float, is_cancelled: Callable[[], bool], work: Callable[[], R]
+    ) -> R:
+        """Work in the thread until a moment, unless it is cancelled."""
+
+        def work_in_time() -> R:
+            with deadline(moment, lambda: is_cancelled() or self._closed.is_set()):
                 check_deadline()
                 return work()
 
-        return await asyncio.get_running_loop().run_in_executor(self._thread, wanted)
-
-    def _moment(self) -> float:
-        return time.monotonic() + self._seconds
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work_in_time)
 
     async def _work(self) -> None:
         while self._waiting:
-            if batch := self._take():
+            if batch := self._take_batch():
                 await self._answer_batch(batch)
 
-    async def _answer_batch(self, batch: Sequence[_Waiting[Q, A, K]]) -> None:
-        asked = [question for waiting in batch for question in waiting.questions]
-        self.batches, self.questions = self.batches + 1, self.questions + len(asked)
-        moment, work = (
-            max(waiting.moment for waiting in batch),
-            partial(self._answer, batch[0].kind, asked),
-        )
+    def _take_batch(self) -> list[_Request[Q, A, K]]:
+        """Take the first request and those like it, as many as fit; drop those that gave up."""
+        batch: list[_Request[Q, A, K]] = []
+        others: deque[_Request[Q, A, K]] = deque()
+        size = 0
+        while self._waiting and (self._batching or not batch):
+            request = self._waiting.popleft()
+            if request.answered.done():
+                continue
+
+            new_size = size + len(request.questions)
+            if not batch or (request.kind == batch[0].kind and new_size <= self._max_questions):
+                batch.append(request)
+                size = new_size
+            else:
+                others.append(request)
+        self._waiting.extendleft(reversed(others))
+        return batch
+
+    async def _answer_batch(self, batch: Sequence[_Request[Q, A, K]]) -> None:
+        questions = [question for request in batch for question in request.questions]
+        self.batches += 1
+        self.questions += len(questions)
+
+        moment = max(request.moment for request in batch)
+        work = partial(self._answer, batch[0].kind, questions)
         try:
             answers = await self._run(
-                moment, lambda: all(waiting.answered.done() for waiting in batch), work
+                moment, lambda: all(request.answered.done() for request in batch), work
             )
         except Exception as error:
             if len(batch) > 1:  # one of them is to blame, not all
-                for waiting in batch:
-                    await self._answer_batch([waiting])
+                for request in batch:
+                    await self._answer_batch([request])
             elif not batch[0].answered.done():
                 batch[0].answered.set_exception(error)
             return
+
         start = 0
-        for waiting in batch:
-            stop = start + len(waiting.questions)
-            if not waiting.answered.done():  # it may have given up
-                waiting.answered.set_result(answers[start:stop])
+        for request in batch:
+            stop = start + len(request.questions)
+            if not request.answered.done():  # it may have given up meanwhile
+                request.answered.set_result(answers[start:stop])
             start = stop
-
-    def _take(self) -> list[_Waiting[Q, A, K]]:
-        """The first request and those like it, as many as fit; requests that gave up are dropped."""
-        batch, left, size = list[_Waiting[Q, A, K]](), deque[_Waiting[Q, A, K]](), 0
-        while self._waiting and (self._together or not batch):
-            waiting = self._waiting.popleft()
-            if waiting.answered.done():
-                continue
-            fits = not batch or (
-                waiting.kind == batch[0].kind and size + len(waiting.questions) <= self._most
-            )
-            (batch if fits else left).append(waiting)
-            size += len(waiting.questions) if fits else 0
-        self._waiting.extendleft(reversed(left))
-        return batch
-
-    def close(self) -> None:
-        """End the thread at the next step of what it does."""
-        self._closed.set()
-        self._thread.shutdown(wait=True, cancel_futures=True)

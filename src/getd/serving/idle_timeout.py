@@ -1,4 +1,4 @@
-"""Connections that send no request are closed."""
+"""Close connections that send no request."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-PATIENCE = 15.0  # seconds for the head of a request
+IDLE_TIMEOUT = 15.0  # seconds for the head of a request
 
 
 class IdleTimeoutProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-    """Whoever connects must send the head of a request in time; what comes after it is for the app to watch."""
+    """Waits for the head of a request for some time; the app watches what comes after it."""
 
-    cycle: Any  # the request that is answered, or was the last that was
+    cycle: Any  # the request that is being answered, or the last one
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
@@ -32,7 +32,7 @@ class IdleTimeoutProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         if self.cycle is not None and not self.cycle.response_complete:
             self._stop()
         elif self._timer is None:
-            self._timer = self.loop.call_later(PATIENCE, self._close)
+            self._timer = self.loop.call_later(IDLE_TIMEOUT, self._close)
 
     def _stop(self) -> None:
         if self._timer is not None:

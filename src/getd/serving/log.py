@@ -1,4 +1,4 @@
-"""The log of the service: what a request or an exception brings along cannot act on the reader's terminal."""
+"""The log of the service: nothing in a request or an exception acts on the reader's terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from getd.visible import visible
 
 
 class VisibleFormatter(logging.Formatter):
-    """Control characters are shown escaped, line by line."""
+    """Escapes control characters, line by line."""
 
     def format(self, record: logging.LogRecord) -> str:
         return "\n".join(visible(line) for line in super().format(record).split("\n"))

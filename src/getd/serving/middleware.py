@@ -1,4 +1,4 @@
-"""What stands between the world and the app: limits of size and time, and who may be reached by which name."""
+"""ASGI middleware: allowed host names, a limit on the body, a timeout, request metrics."""
 
 from __future__ import annotations
 
@@ -13,14 +13,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from getd.io.deadline import DeadlineExceeded
 
-CLIENT_LEFT = 499  # the status of requests that nobody waits for any more, in the metrics
-HEADERS = (
-    (b"x-content-type-options", b"nosniff"),
-    (
-        b"content-security-policy",
-        b"default-src 'self' 'unsafe-inline' data:; frame-ancestors 'none'",
-    ),
-)
+CLIENT_LEFT = 499  # the status, in the metrics, of requests whose client has left
+POLICY = b"default-src 'self' 'unsafe-inline' data:; frame-ancestors 'none'"
+HEADERS = ((b"x-content-type-options", b"nosniff"), (b"content-security-policy", POLICY))
 
 
 @dataclass(frozen=True)
@@ -31,8 +26,8 @@ class ServeSettings:
     max_body: int = 1 << 20  # bytes
     timeout: float = 30.0  # seconds that a request may take
     hosts: tuple[str, ...] = ()  # names it may be reached by; none: any
-    batching: bool = True  # whether requests that come at once are answered together
-    batch: int = 256  # questions answered together
+    batching: bool = True  # whether simultaneous requests are answered together
+    batch: int = 256  # questions that are answered together
 
 
 class Guard:
@@ -41,100 +36,112 @@ class Guard:
     def __init__(
         self, app: ASGIApp, settings: ServeSettings, count: Callable[[str, int, float], None]
     ) -> None:
-        self.app, self.settings, self.count = app, settings, count
+        self.app = app
+        self.settings = settings
+        self.count = count
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        start, status, settings = time.perf_counter(), 0, self.settings
 
-        async def noted(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                message["headers"] = [*message.get("headers", []), *HEADERS]
-            await send(message)
-
-        async def answer() -> None:
-            if settings.hosts and _host(scope) not in settings.hosts:
-                told = f"expected one of the hosts {', '.join(settings.hosts)}"
-                await problem(400, told)(scope, receive, noted)
-                return
-            body = await _read(scope, receive, settings.max_body)
-            if body is None:
-                await problem(413, f"expected a body of {settings.max_body:,} bytes at most")(
-                    scope, receive, noted
-                )
-            else:
-                await _while_connected(self.app(scope, _once(body), noted), receive)
-
+        start = time.perf_counter()
+        sender = _Sender(send)
+        timeout = self.settings.timeout
         try:
-            await asyncio.wait_for(answer(), settings.timeout)
+            await asyncio.wait_for(self._answer(scope, receive, sender), timeout)
         except (TimeoutError, DeadlineExceeded):
-            if status:  # an answer is on its way already
+            if sender.status:  # an answer is on its way already
                 raise
-            await problem(503, f"it took longer than {settings.timeout:g} seconds")(
-                scope, receive, noted
-            )
+            refusal = problem(503, f"it took longer than {timeout:g} seconds")
+            await refusal(scope, receive, sender)
         except Exception:
             logging.getLogger("getd").exception("a request failed")
-            if status:
+            if sender.status:
                 raise
-            await problem(500, "something went wrong here; the service's log tells more")(
-                scope, receive, noted
-            )
+            refusal = problem(500, "something went wrong here; the service's log tells more")
+            await refusal(scope, receive, sender)
         finally:
-            self.count(scope["path"], status or CLIENT_LEFT, time.perf_counter() - start)
+            seconds = time.perf_counter() - start
+            self.count(scope["path"], sender.status or CLIENT_LEFT, seconds)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on to the app, if it may pass."""
+        hosts = self.settings.hosts
+        if hosts and _host(scope) not in hosts:
+            refusal = problem(400, f"expected one of the hosts {', '.join(hosts)}")
+            await refusal(scope, receive, send)
+            return
+
+        max_body = self.settings.max_body
+        body = await _read_body(scope, receive, max_body)
+        if body is None:
+            refusal = problem(413, f"expected a body of {max_body:,} bytes at most")
+            await refusal(scope, receive, send)
+            return
+
+        async def receive_body() -> Message:
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        await _while_connected(self.app(scope, receive_body, send), receive)
+
+
+class _Sender:
+    """Sends messages with our headers, and remembers the status."""
+
+    def __init__(self, send: Send) -> None:
+        self.status = 0  # nothing was sent yet
+        self._send = send
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            message["headers"] = [*message.get("headers", []), *HEADERS]
+        await self._send(message)
 
 
 def _host(scope: Scope) -> str:
-    """The name that a request reached us by, without the port."""
-    found: str = dict(scope["headers"]).get(b"host", b"").decode("latin-1")
-    return found.rpartition(":")[0] if found.rpartition(":")[2].isdigit() else found
+    """Return the name by which a request reached us, without the port."""
+    host: str = dict(scope["headers"]).get(b"host", b"").decode("latin-1")
+    name, _, port = host.rpartition(":")
+    return name if port.isdigit() else host
 
 
-async def _read(scope: Scope, receive: Receive, most: int) -> bytes | None:
-    """The body of a request; ``None``: it is longer than it may be."""
+async def _read_body(scope: Scope, receive: Receive, max_body: int) -> bytes | None:
+    """Read the body of a request; ``None``: it is too long."""
     declared = dict(scope["headers"]).get(b"content-length", b"0")
-    if declared.isdigit() and int(declared) > most:
+    if declared.isdigit() and int(declared) > max_body:
         return None
-    body, more = b"", True
-    while more:
+
+    body = b""
+    has_more = True
+    while has_more:
         message = await receive()
         body += message.get("body", b"")
-        more = message.get("more_body", False)
-        if len(body) > most:
+        has_more = message.get("more_body", False)
+        if len(body) > max_body:
             return None
     return body
 
 
-def _once(body: bytes) -> Receive:
-    """Receives a body that was read already."""
-
-    async def receive() -> Message:
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return receive
-
-
 async def _while_connected(work: Awaitable[None], receive: Receive) -> None:
-    """Do it, unless whoever asked leaves before."""
-    working, left = asyncio.ensure_future(work), asyncio.ensure_future(_left(receive))
+    """Do some work, unless the client leaves before it is done."""
+
+    async def wait_for_disconnect() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    working = asyncio.ensure_future(work)
+    leaving = asyncio.ensure_future(wait_for_disconnect())
     try:
-        await asyncio.wait((working, left), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
         if working.done():
             working.result()
     finally:
         working.cancel()
-        left.cancel()
+        leaving.cancel()
 
 
-async def _left(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-def problem(code: int, told: str) -> JSONResponse:
-    """What was wrong, in one line."""
-    return JSONResponse({"detail": told}, status_code=code)
+def problem(code: int, message: str) -> JSONResponse:
+    """Return a refusal that says in one line what is wrong."""
+    return JSONResponse({"detail": message}, status_code=code)

@@ -21,8 +21,8 @@ from torch import nn
 from getd.errors import RunError
 from getd.io.atomic import atomic_path
 from getd.runs.config import TrainSettings
-from getd.runs.records import Record, Seconds, check_record, parse_json
 from getd.runs.integrity import check_tensors
+from getd.runs.records import Record, Seconds, check_record, parse_json
 from getd.training.moving_average import Weights
 
 PARTS = ("model", "best", "average", "optimizer", "regime", "random")

@@ -1,18 +1,19 @@
 r"""New entities for a trained run, without training it again.
 
-A new entity gets the vector under which its facts are likeliest, all else as it was:
+A new entity gets the vector under which its facts are likeliest; everything else stays as it was:
 
-.. math:: \sum_f \sum_p -\log \operatorname{softmax}_c(\phi_p(c))_{f_p} + \lambda |\delta|^2, \qquad v = m + s \, \delta
+.. math::
+    \sum_f \sum_p -\log \operatorname{softmax}_c(\phi_p(c))_{f_p} + \lambda |\delta|^2,
+    \qquad v = m + s \, \delta
 
-with :math:`m` the mean of the vectors that stand in its places in training facts, and :math:`s` their spread. No number
-that was learnt before changes.
+with :math:`m` the mean of the vectors that fill the same slots in training facts, and :math:`s` the
+spread of all vectors. No number that was learnt before changes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ from torch.func import functional_call
 from getd.arrays import Ids
 from getd.calibration.calibrate import Calibration
 from getd.errors import RunError
-from getd.facts.facts import Facts, count, join
+from getd.facts.facts import Blocks, Facts, count, join
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.known_answers import KnownAnswers
 from getd.facts.vocabulary import Vocabulary
@@ -38,77 +39,83 @@ from getd.runs.sizes import model_sizes, sizes_record
 from getd.runs.stored import model_fingerprint
 from getd.training.losses.softmax import softmax_loss
 
-STEPS = 150  # at least
-PASSES = 30  # times that each fact is learnt from, at least
+MIN_STEPS = 150
+MIN_PASSES = 30  # times that each fact is learnt from
 LEARNING_RATE = 0.05  # of δ
 PRIOR = 0.005  # λ
-AT_ONCE = 256  # facts in a step
-ROOM = 2**24  # scores held at a time
-SMOOTHING = 0.1  # of the labels, so that scores stay in the range of those that were learnt
+BATCH_ROWS = 256  # facts of an arity in a step
+SCORE_BUDGET = 2**24  # scores held at a time
+SMOOTHING = 0.1  # of labels, so that scores stay in the range of those that were learnt
+
+NewFacts = Sequence[tuple[int, Sequence[str]]]  # relation ids, and names, which may be new
 
 
 def extend(
     run: OpenedRun,
-    named: Sequence[tuple[int, Sequence[str]]],
+    named: NewFacts,
     out: Path,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> OpenedRun:
-    """Write a run that knows more facts ``(relation, names)``, and the entities new in them."""
-    folder = RunFolder(out)
-    if folder.path.exists():
+    """Write a run that knows more facts, and the entities that are new in them."""
+    if out.exists():
         raise RunError(f"{out} is there already; choose another place")
 
-    kb, moved = with_facts(run.kb, named)
-    new = np.setdiff1d(np.arange(kb.n_entities), moved)
-    model = _larger(run, kb, moved)
+    kb, new_ids = with_facts(run.kb, named)
+    new = np.setdiff1d(np.arange(kb.n_entities), new_ids)
+    model = _larger(run, kb, new_ids)
     if len(new):
         fit_entities(model, kb, new, progress)
 
-    more = count(kb.split("train")) - count(run.kb.split("train"))
-    about = {"new_entities": len(new), "facts": more, "known_before": len(named) - more}
-    _write(run, folder, kb, model, about)
+    n_facts = count(kb.split("train")) - count(run.kb.split("train"))
+    known_before = len(named) - n_facts
+    about = {"new_entities": len(new), "facts": n_facts, "known_before": known_before}
+    _write(run, out, kb, model, about)
     return open_run(out)
 
 
-def with_facts(
-    kb: KnowledgeBase, named: Sequence[tuple[int, Sequence[str]]]
-) -> tuple[KnowledgeBase, Ids]:
-    """The knowledge base with more training facts ``(relation, names)``; and the new number of each entity."""
+def with_facts(kb: KnowledgeBase, named: NewFacts) -> tuple[KnowledgeBase, Ids]:
+    """Add training facts to a knowledge base; returns the new id of each old entity, too."""
     names = [name for _, fact in named for name in fact]
     entities = Vocabulary([*kb.entities, *names])
-    moved = entities.ids(kb.entities.names)
-    splits = {
-        split: {
-            arity: Facts(facts.relation, moved[facts.entities]) for arity, facts in blocks.items()
+    new_ids = entities.ids(kb.entities.names)
+    splits: dict[str, Blocks] = {}
+    for split, blocks in kb.splits.items():
+        splits[split] = {
+            arity: Facts(facts.relation, new_ids[facts.entities]) for arity, facts in blocks.items()
         }
-        for split, blocks in kb.splits.items()
-    }
+
+    # Facts that any split has already are not added.
     larger = kb.with_entities(entities, splits)
-    known, more = larger.known(), []
+    known = larger.known()
+    added = []
     for arity in sorted({len(fact) for _, fact in named}):
-        here = [(number, fact) for number, fact in named if len(fact) == arity]
-        ids = entities.ids([name for _, fact in here for name in fact]).reshape(len(here), arity)
-        rows = np.unique(np.column_stack([[number for number, _ in here], ids]), axis=0)
-        block = Facts(rows[:, 0], rows[:, 1:])
-        more.append({arity: block.take(~known.contains(block))})
-    return larger.with_splits(**{**splits, "train": join(splits["train"], *more)}), moved
+        chosen = [(relation, fact) for relation, fact in named if len(fact) == arity]
+        relations = [relation for relation, _ in chosen]
+        ids = entities.ids([name for _, fact in chosen for name in fact])
+        rows = np.column_stack([relations, ids.reshape(-1, arity)])
+        distinct = np.unique(rows, axis=0)
+        facts = Facts(distinct[:, 0], distinct[:, 1:])
+        added.append({arity: facts.take(~known.contains(facts))})
+    splits["train"] = join(splits["train"], *added)
+    return larger.with_splits(**splits), new_ids
 
 
-def _larger(run: OpenedRun, kb: KnowledgeBase, moved: Ids) -> ScoringModel:
+def _larger(run: OpenedRun, kb: KnowledgeBase, new_ids: Ids) -> ScoringModel:
     """Build the model for more entities: known ones keep their rows, new ones start at 0."""
     config = run.folder.read_config()
     settings = model_settings(config.model_name, config.model_values)
-    found = make_model(config.model_name, settings, model_sizes(kb))
-    before = run.model.bare.state_dict()
-    after = {}
-    for name, tensor in found.state_dict().items():
-        old = before[name]
-        if tensor.shape == old.shape:
-            after[name] = old
+    model = make_model(config.model_name, settings, model_sizes(kb))
+
+    weights = run.model.bare.state_dict()
+    larger = {}
+    for name, tensor in model.state_dict().items():
+        if tensor.shape == weights[name].shape:
+            larger[name] = weights[name]
         else:
-            after[name] = torch.zeros_like(tensor).index_copy_(0, torch.tensor(moved), old)
-    found.load_state_dict(after)
-    return found.eval()
+            rows = torch.tensor(new_ids)
+            larger[name] = torch.zeros_like(tensor).index_copy_(0, rows, weights[name])
+    model.load_state_dict(larger)
+    return model.eval()
 
 
 def fit_entities(
@@ -117,57 +124,77 @@ def fit_entities(
     new: Ids,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> None:
-    """Give new entities their vectors; their rows alone change."""
-    facts = {
-        arity: found
-        for arity, block in kb.split("train").items()
-        if len(found := block.take(np.flatnonzero(np.isin(block.entities, new).any(axis=1))))
-    }
-    asked, ids = _Asked(deepcopy(model)), torch.tensor(new)
-    tables = {
-        f"model.{name}.weight": table.weight.detach()
-        for name, table in model.entity_tables().items()
-    }
-    centre = {name: _means(table, kb, new) for name, table in tables.items()}
-    spread = {
-        name: table[_others(len(table), new)].std(dim=0).mean() for name, table in tables.items()
-    }
-    delta = {name: torch.zeros_like(rows, requires_grad=True) for name, rows in centre.items()}
-    optimizer = torch.optim.Adam(delta.values(), lr=LEARNING_RATE)
-    known, generator = kb.known("train"), torch.Generator().manual_seed(0)
-    parts = {arity: _parts(block, generator) for arity, block in facts.items()}
-    steps = max(STEPS, *(-(-PASSES * len(block) // AT_ONCE) for block in facts.values()))
-    at_once = max(1, ROOM // kb.n_entities)
+    """Give new entities their vectors; only their rows change."""
+    blocks = {}  # the facts of new entities
+    for arity, facts in kb.split("train").items():
+        rows = np.flatnonzero(np.isin(facts.entities, new).any(axis=1))
+        if len(rows):
+            blocks[arity] = facts.take(rows)
 
-    def rows_of(name: str) -> Tensor:
-        found: Tensor = centre[name] + spread[name] * delta[name]
-        return found
+    scorer = _Scorer(deepcopy(model))
+    vectors = _Vectors(model, kb, new)
+    optimizer = torch.optim.Adam(vectors.delta.values(), lr=LEARNING_RATE)
+    known = kb.known("train")
+    generator = torch.Generator().manual_seed(0)
+    batches = {arity: _batches(facts, generator) for arity, facts in blocks.items()}
 
-    for step in range(steps):
+    largest = max(len(facts) for facts in blocks.values())
+    n_steps = max(MIN_STEPS, -(-MIN_PASSES * largest // BATCH_ROWS))
+    chunk_rows = max(1, SCORE_BUDGET // kb.n_entities)
+    for step in range(n_steps):
         optimizer.zero_grad()
-        prior = torch.stack([values.square().sum(dim=1).mean() for values in delta.values()]).mean()
-        (PRIOR * prior).backward()  # type: ignore[no-untyped-call]
-        for arity, part in parts.items():
-            some = next(part)
-            for start, position in product(
-                range(0, len(some), at_once), range(arity)
-            ):  # what fits, one by one
-                here = some.take(slice(start, start + at_once))
-                weights = {
-                    name: table.index_copy(0, ids, rows_of(name)) for name, table in tables.items()
-                }
-                loss = _loss(asked, weights, here, position, known) * len(here) / len(some)
-                (loss / (arity * len(facts))).backward()  # type: ignore[no-untyped-call]
+        (PRIOR * vectors.prior()).backward()  # type: ignore[no-untyped-call]
+
+        # Arities count the same, and so do the positions of a batch. Chunks fit the budget.
+        for arity, arity_batches in batches.items():
+            batch = next(arity_batches)
+            for start in range(0, len(batch), chunk_rows):
+                chunk = batch.take(slice(start, start + chunk_rows))
+                for position in range(arity):
+                    loss = _loss(scorer, vectors.tables(), chunk, position, known)
+                    loss = loss * len(chunk) / len(batch)
+                    (loss / (arity * len(blocks))).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
-        progress(step + 1, steps)
+        progress(step + 1, n_steps)
+
     with torch.no_grad():
-        state = model.state_dict()
-        for name in tables:
-            state[name.removeprefix("model.")].index_copy_(0, ids, rows_of(name))
+        for name, table in vectors.tables().items():
+            model.get_parameter(name).copy_(table)
 
 
-class _Asked(nn.Module):
-    """Scores as a module's own call, which is what can be called with other weights."""
+class _Vectors:
+    """The vectors of new entities in every table of a model: ``v = m + s δ``, with δ learnt."""
+
+    def __init__(self, model: ScoringModel, kb: KnowledgeBase, new: Ids) -> None:
+        self._new = torch.tensor(new)
+        self._tables: dict[str, Tensor] = {}  # by parameter
+        self._centre: dict[str, Tensor] = {}
+        self._spread: dict[str, Tensor] = {}
+        self.delta: dict[str, Tensor] = {}
+        old = torch.tensor(np.setdiff1d(np.arange(kb.n_entities), new))
+        for module, embedding in model.entity_tables().items():
+            name = f"{module}.weight"
+            self._tables[name] = embedding.weight.detach()
+            self._centre[name] = _means(self._tables[name], kb, new)
+            self._spread[name] = self._tables[name][old].std(dim=0).mean()
+            self.delta[name] = torch.zeros_like(self._centre[name], requires_grad=True)
+
+    def prior(self) -> Tensor:
+        """Return the mean square length of δ."""
+        squares = [delta.square().sum(dim=1).mean() for delta in self.delta.values()]
+        return torch.stack(squares).mean()
+
+    def tables(self) -> dict[str, Tensor]:
+        """Return the tables with the vectors in them, by parameter."""
+        tables = {}
+        for name, table in self._tables.items():
+            rows = self._centre[name] + self._spread[name] * self.delta[name]
+            tables[name] = table.index_copy(0, self._new, rows)
+        return tables
+
+
+class _Scorer(nn.Module):
+    """Scores as the forward pass of a module, which can be called with other weights."""
 
     def __init__(self, model: ScoringModel) -> None:
         super().__init__()
@@ -180,67 +207,65 @@ class _Asked(nn.Module):
         return self.model.score_candidates(relation, entities, position)
 
 
-def _parts(facts: Facts, generator: torch.Generator) -> Iterator[Facts]:
-    """Parts for steps, without end: all facts in ever new orders, each as often as any other."""
+def _batches(facts: Facts, generator: torch.Generator) -> Iterator[Facts]:
+    """Yield batches without end: all facts in a new order, then all again."""
     while True:
         order = torch.randperm(len(facts), generator=generator).numpy()
-        for part in np.array_split(order, -(-len(order) // AT_ONCE)):
-            yield facts.take(part)
+        for rows in np.array_split(order, -(-len(order) // BATCH_ROWS)):
+            yield facts.take(rows)
 
 
 def _loss(
-    asked: _Asked, weights: Mapping[str, Tensor], facts: Facts, position: int, known: KnownAnswers
+    scorer: _Scorer, tables: Mapping[str, Tensor], facts: Facts, position: int, known: KnownAnswers
 ) -> Tensor:
-    """The mean loss of the questions that open a position of facts."""
-    relation, entities = torch.tensor(facts.relation), torch.tensor(facts.entities)
-    scores = functional_call(asked, dict(weights), (relation, entities, position))
-    rows, values = known.lookup(facts.relation, facts.entities, position).others(
-        facts.entities[:, position]
-    )
+    """Return the mean loss of the questions that open a position of facts."""
+    relation, entities = facts.to_tensors()
+    weights = {f"model.{name}": table for name, table in tables.items()}
+    scores = functional_call(scorer, weights, (relation, entities, position))
+    answers = known.lookup(facts.relation, facts.entities, position)
+    rows, others = answers.others(facts.entities[:, position])
     return softmax_loss(
-        scores, entities[:, position], (torch.tensor(rows), torch.tensor(values)), SMOOTHING
+        scores, entities[:, position], (torch.tensor(rows), torch.tensor(others)), SMOOTHING
     )
-
-
-def _others(n: int, new: Ids) -> Tensor:
-    kept = torch.ones(n, dtype=torch.bool)
-    kept[torch.tensor(new)] = False
-    return kept
 
 
 def _means(table: Tensor, kb: KnowledgeBase, new: Ids) -> Tensor:
-    """For each new entity the mean of the vectors of the others that stand in its places."""
-    place = np.full(kb.n_entities, -1)
-    place[new] = np.arange(len(new))
-    total, weight = torch.zeros(len(new), table.shape[1]), torch.zeros(len(new), 1)
+    """Return, for each new entity, the mean of the vectors of old entities in its slots.
+
+    It is the mean over all old entities if none fills the same slots.
+    """
+    index_of = np.full(kb.n_entities, -1)
+    index_of[new] = np.arange(len(new))
+    total = torch.zeros(len(new), table.shape[1])
+    weight = torch.zeros(len(new), 1)
     for facts in kb.split("train").values():
         for position in range(facts.arity):
             column = facts.entities[:, position]
-            old = place[column] < 0
+            is_old = index_of[column] < 0
+
+            # The sum and the number of old entities at this position, by relation.
+            relation = torch.tensor(facts.relation[is_old])
             sums = torch.zeros(kb.n_relations, table.shape[1])
-            sums.index_add_(0, torch.tensor(facts.relation[old]), table[torch.tensor(column[old])])
-            counts = torch.bincount(torch.tensor(facts.relation[old]), minlength=kb.n_relations)
-            here = facts.take(~old)
-            relation, rows = (
-                torch.tensor(here.relation),
-                torch.tensor(place[here.entities[:, position]]),
-            )
-            seen = counts[relation] > 0
+            sums.index_add_(0, relation, table[torch.tensor(column[is_old])])
+            counts = torch.bincount(relation, minlength=kb.n_relations)
+
+            # Each fact of a new entity adds the mean of its slot.
+            relation = torch.tensor(facts.relation[~is_old])
+            rows = torch.tensor(index_of[column[~is_old]])
+            is_filled = counts[relation] > 0
             mean = sums[relation] / counts[relation].clamp(min=1)[:, None]
-            total.index_add_(0, rows[seen], mean[seen])
-            weight.index_add_(0, rows[seen], torch.ones(int(seen.sum()), 1))
-    everyone = table[_others(len(table), new)].mean(dim=0)
-    return torch.where(weight > 0, total / weight.clamp(min=1), everyone)
+            total.index_add_(0, rows[is_filled], mean[is_filled])
+            weight.index_add_(0, rows[is_filled], torch.ones(int(is_filled.sum()), 1))
+
+    overall = table[torch.tensor(index_of < 0)].mean(dim=0)
+    return torch.where(weight > 0, total / weight.clamp(min=1), overall)
 
 
 def _write(
-    run: OpenedRun,
-    folder: RunFolder,
-    kb: KnowledgeBase,
-    model: ScoringModel,
-    about: Mapping[str, int],
+    run: OpenedRun, out: Path, kb: KnowledgeBase, model: ScoringModel, about: Mapping[str, int]
 ) -> None:
-    with atomic_path(folder.path, replace=False) as temporary:
+    """Write the extended run; what was fitted to the old one fits the new one as well."""
+    with atomic_path(out, replace=False) as temporary:
         temporary.mkdir()
         new = RunFolder(temporary)
         new.write_config(run.folder.read_config())
@@ -249,18 +274,14 @@ def _write(
         new.write_json("extended.json", {"from": str(run.path), **about})
         new.write_knowledge_base(kb)
         new.write_weights(model.state_dict())
-        _keep_fitted(run, new, model)
 
-
-def _keep_fitted(run: OpenedRun, new: RunFolder, model: ScoringModel) -> None:
-    """The memory and the calibration of a run, where it uses them: what was learnt stays, so they fit as before."""
-    larger = model
-    if isinstance(run.model, WithMemory):
-        larger = WithMemory(model, run.model.memory, run.model.weights)
-        remembered = run.folder.read_json("memory.json")
-        new.write_json(
-            "memory.json", {**remembered, "fitted_to": weights_fingerprint(model.state_dict())}
-        )
-    if run.calibration != Calibration():
-        calibrated = run.folder.read_json("calibration.json")
-        new.write_json("calibration.json", {**calibrated, "fitted_to": model_fingerprint(larger)})
+        fitted_model = model
+        if isinstance(run.model, WithMemory):
+            fitted_model = WithMemory(model, run.model.memory, run.model.weights)
+            stored = run.folder.read_json("memory.json")
+            fitted_to = weights_fingerprint(model.state_dict())
+            new.write_json("memory.json", {**stored, "fitted_to": fitted_to})
+        if run.calibration != Calibration():
+            stored = run.folder.read_json("calibration.json")
+            fitted_to = model_fingerprint(fitted_model)
+            new.write_json("calibration.json", {**stored, "fitted_to": fitted_to})

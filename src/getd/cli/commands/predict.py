@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -42,6 +41,8 @@ def predict(
     if top < 1:
         raise ConfigError(f"expected --top of 1 or more, found {top}")
 
+    from getd.prediction.records import answered_record
+
     opened = open_run(run)
     if questions is not None:
         parsed = opened.read_questions(questions, read_format(format))
@@ -57,7 +58,7 @@ def predict(
             reasons = [opened.explain_answer(current, answer) for answer in answers]
 
         if json:
-            records.append(_record(current, answers, reasons))
+            records.append(answered_record(current, answers, reasons).as_dict())
             continue
         show_answers(current, answers)
         for answer, explanations in zip(answers, reasons, strict=True):
@@ -92,36 +93,6 @@ def _notices(run: Run, questions: Sequence[Question]) -> list[str]:
             f"this run is not calibrated; getd calibrate {run.path} gives its answers confidence"
         )
     return notices
-
-
-def _record(
-    question: Question, answers: Sequence[Answer], reasons: Sequence[Sequence[Explanation]]
-) -> dict[str, Any]:
-    pairs = zip(answers, reasons, strict=True)
-    return {
-        "question": list(question.text),
-        "answers": [answer_record(question, answer, each) for answer, each in pairs],
-    }
-
-
-def answer_record(
-    question: Question, answer: Answer, reasons: Sequence[Explanation] = ()
-) -> dict[str, Any]:
-    """Return an answer ready for JSON."""
-    if len(question.open) > 1:
-        record: dict[str, Any] = {"entities": list(answer.names)}
-    else:
-        record = {"entity" if question.open else "relation": answer.name}
-
-    record |= {
-        "score": answer.score,
-        "probability": answer.probability,
-        "confidence": answer.confidence,
-        "known": answer.known,
-    }
-    if reasons:
-        record["why"] = [asdict(reason) for reason in reasons]
-    return record
 
 
 def _show_reasons(answer: Answer, reasons: Sequence[Explanation]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -43,7 +42,9 @@ def rate(
             ratings = opened.suspicious(suspicious or 0, progress)
 
     if json:
-        print_json({"facts": [asdict(rating) for rating in ratings]})
+        from getd.prediction.records import RatingRecord
+
+        print_json({"facts": [RatingRecord.model_validate(rating).as_dict() for rating in ratings]})
         return
     rows = []
     for rating in ratings:

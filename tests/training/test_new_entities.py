@@ -11,11 +11,12 @@ import torch
 
 import getd
 from getd.errors import FactFileError, RunError
+from getd.facts.facts import join
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.models.base import ModelSizes
 from getd.models.registry import MODELS, make_model, model_settings
 from getd.run import Run
-from getd.training.new_entities import SMOOTHING, _Asked, _loss, _means
+from getd.runs.sizes import model_sizes
+from getd.training.new_entities import SMOOTHING, _loss, _means, _Scorer
 
 SETTINGS = {"entity_dim": 8}
 
@@ -32,32 +33,22 @@ def train(kb: KnowledgeBase, out: Path, model: str = "getd", epochs: int = 2) ->
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """The demo without two of its players."""
-    return train(
-        _without(getd.load("demo"), {"Ada Hale", "Ben Brandt"}),
-        tmp_path_factory.mktemp("extend") / "run",
-        epochs=12,
-    )
+    kb = _without(getd.load("demo"), {"Ada Hale", "Ben Brandt"})
+    return train(kb, tmp_path_factory.mktemp("extend") / "run", epochs=12)
 
 
 def _without(kb: KnowledgeBase, names: set[str]) -> KnowledgeBase:
-    splits = {
-        split: [
-            fact for block in blocks.values() for fact in kb.decode(block) if not names & set(fact)
-        ]
-        for split, blocks in kb.splits.items()
-    }
+    splits = {}
+    for split, blocks in kb.splits.items():
+        facts = [fact for block in blocks.values() for fact in kb.decode(block)]
+        splits[split] = [fact for fact in facts if not names & set(fact)]
     return KnowledgeBase.from_facts(splits)
 
 
 def _facts_of(name: str) -> list[tuple[str, ...]]:
     kb = getd.load("demo")
-    every = [
-        fact
-        for blocks in kb.splits.values()
-        for block in blocks.values()
-        for fact in kb.decode(block)
-    ]
-    return sorted(fact for fact in every if name in fact)
+    blocks = join(*kb.splits.values()).values()
+    return sorted(fact for block in blocks for fact in kb.decode(block) if name in fact)
 
 
 def _write(path: Path, facts: list[tuple[str, ...]]) -> Path:
@@ -69,7 +60,8 @@ def test_known_rows_do_not_change_and_the_new_entity_is_ranked_better_than_by_ch
     run: Run, tmp_path: Path
 ) -> None:
     facts = _facts_of("Ada Hale")
-    given, asked = facts[0::2], [fact for fact in facts[1::2] if fact[0] == "plays for"]
+    given = facts[0::2]
+    held_out = [fact for fact in facts[1::2] if fact[0] == "plays for"]
     before = (run.path / "weights.safetensors").read_bytes()
     larger = run.extend(_write(tmp_path / "new.txt", given), tmp_path / "larger")
     assert (run.path / "weights.safetensors").read_bytes() == before
@@ -83,7 +75,7 @@ def test_known_rows_do_not_change_and_the_new_entity_is_ranked_better_than_by_ch
         answers = larger.predict(relation, question, top=300, include_known=True)
         assert [answer.known for answer in answers if answer.name == entities[0]] == [True]
     ranks = []
-    for relation, *entities in asked:
+    for relation, *entities in held_out:
         answers = [
             answer.name for answer in larger.predict(relation, ["?", *entities[1:]], top=300)
         ]
@@ -109,7 +101,7 @@ def test_facts_without_new_names_join_the_known_ones(run: Run, tmp_path: Path) -
 def test_every_model_can_be_extended(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("getd.training.new_entities.STEPS", 3)
+    monkeypatch.setattr("getd.training.new_entities.MIN_STEPS", 3)
     facts = [("r", f"e{i}", f"e{(i + 1) % 9}", f"e{(i * i) % 9}") for i in range(9)]
     kb = KnowledgeBase.from_facts({"train": facts, "valid": facts[:2], "test": facts[2:4]})
     run = getd.train(
@@ -129,12 +121,8 @@ def test_known_answers_are_no_negatives_of_new_entities() -> None:
     facts = [("r", "new", "a"), ("r", "new", "b"), ("r", "c", "d"), ("r", "e", "a")]
     kb = KnowledgeBase.from_facts({"train": facts, "test": [("r", "new", "e")]})
     settings = model_settings("n-cp", {"entity_dim": 4, "batch_norm": False})
-    sizes = kb.n_entities, kb.n_relations, kb.arities
-    model = (
-        make_model("n-cp", settings, ModelSizes(*sizes), torch.Generator().manual_seed(0))
-        .double()
-        .eval()
-    )
+    generator = torch.Generator().manual_seed(0)
+    model = make_model("n-cp", settings, model_sizes(kb), generator).double().eval()
     block = kb.split("train")[2]
     scores = model.score_candidates(
         torch.tensor(block.relation), torch.tensor(block.entities), 1
@@ -150,8 +138,8 @@ def test_known_answers_are_no_negatives_of_new_entities() -> None:
         expected += (
             log_sum - (1 - SMOOTHING) * kept[second] - SMOOTHING * sum(kept.values()) / len(kept)
         )
-    found = _loss(_Asked(model), {}, block, 1, kb.known("train"))
-    assert found.item() == pytest.approx(expected / len(facts))
+    loss = _loss(_Scorer(model), {}, block, 1, kb.known("train"))
+    assert loss.item() == pytest.approx(expected / len(facts))
 
 
 def test_what_cannot_be_added_is_refused(run: Run, tmp_path: Path) -> None:
@@ -175,9 +163,7 @@ def test_what_cannot_be_added_is_refused(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_new_entity_begins_at_the_mean_of_those_in_its_places() -> None:
-    """For each fact of its the mean over the entities that stand where it stands; without any, that
-    of all.
-    """
+    """Each fact of its counts the mean over the old entities in the same slot."""
     facts = [
         ("r", "new", "a"),
         ("s", "a", "new"),

@@ -1,0 +1,52 @@
+"""Missing facts are written in every form; an interrupted completion resumes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from getd.errors import RunError
+from getd.prediction.complete import CompletionRequest, complete
+from getd.run import Run
+from tests.prediction.named_facts import every_fact
+
+
+def test_missing_facts_are_written_in_every_form_and_resumed(
+    demo_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answerer = demo_run.predictor.answerer
+    relation = demo_run.kb.relations.id("plays for")
+    request = CompletionRequest("demo", relation, top=20, min_confidence=0.1)
+    monkeypatch.setattr("getd.prediction.complete.BATCH_ROWS", 100)
+    whole = tmp_path / "whole.tsv"
+    number = complete(answerer, request, whole)
+    rows = [line.split("\t") for line in whole.read_text().splitlines()]
+    assert len(rows) == number <= 20
+    confidence = [float(row[-2]) for row in rows]
+    assert confidence == sorted(confidence, reverse=True)
+    assert confidence[-1] >= 0.1
+    assert not set(every_fact(demo_run.kb)) & {tuple(row[:-2]) for row in rows}
+
+    def stop(done: int, total: int) -> None:
+        if done > total / 2:
+            raise KeyboardInterrupt
+
+    parquet = tmp_path / "facts.parquet"
+    with pytest.raises(KeyboardInterrupt):
+        complete(answerer, request, parquet, stop)
+    assert [path.name for path in tmp_path.glob("*.partial")] == ["facts.parquet.partial"]
+    with pytest.raises(RunError, match="begun with another run or other settings"):
+        complete(answerer, CompletionRequest("demo", relation, 5, 0.1), parquet)
+    complete(answerer, request, parquet)
+    frame = pl.read_parquet(parquet)
+    assert frame.columns == ["relation", "player", "club", "season", "confidence", "plausibility"]
+    written = [list(row) for row in frame.select(frame.columns[:4]).iter_rows()]
+    assert written == [row[:4] for row in rows]
+    lines = tmp_path / "facts.jsonl"
+    complete(answerer, request, lines)
+    records = [json.loads(line) for line in lines.read_text().splitlines()]
+    assert [record["entities"] for record in records] == [row[1:4] for row in rows]
+    assert not list(tmp_path.glob("*.partial"))
