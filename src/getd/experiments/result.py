@@ -22,7 +22,7 @@ from getd.tuning.trial import Trial
 
 GROUPS = ("arity", "position", "seen")
 Number = int | float  # whole numbers stay whole in a file
-FOUND = AliasChoices("counts", "measured", "found")  # files say "found"
+MEASURED = AliasChoices("counts", "measured", "found")  # files say "found"
 
 
 class Result(Record):
@@ -90,7 +90,7 @@ class StudyMeasurement(Measurement):
 class DataStatistics(Record):
     """The counts of a data set: entities, relations, and facts of train, valid and test."""
 
-    counts: tuple[int, ...] = Field((), validation_alias=FOUND, serialization_alias="found")
+    counts: tuple[int, ...] = Field((), validation_alias=MEASURED, serialization_alias="found")
     published: tuple[int, ...] = ()
     baselines: dict[str, float] = Field({}, validation_alias=BASELINES)  # their MRR on test
     chance: float | None = None  # the MRR of candidates in random order
@@ -128,7 +128,7 @@ class Seconds(Record):
 class Cost(Result):
     """The time of GETD on WikiPeople-3."""
 
-    measured: Seconds = Field(validation_alias=FOUND, serialization_alias="found")
+    measured: Seconds = Field(validation_alias=MEASURED, serialization_alias="found")
     config: dict[str, Any] = Field(default_factory=dict)
     epochs: int = 0
     published: Seconds
