@@ -24,11 +24,11 @@ def test_the_config_of_a_run_says_single_values(tmp_path: Path) -> None:
     folder.write_config({"model": model, "published": {"mrr": 0.5}})
     config = folder.read_config()
     assert (config.model_name, config.model_values) == ("getd", {"entity_dim": 4})
-    assert (config.epochs, config.validation_sample, config.learns_relations) == (None, None, False)
+    assert (config.validation_sample, config.learns_relations) == (None, False)
     assert config.published == {"mrr": 0.5}
 
-    training = {"epochs": 7, "validation_sample": 30, "relation_loss": 0.1}
+    training = {"validation_sample": 30, "relation_loss": 0.1}
     folder.write_config({"model": model, "training": training})
     config = folder.read_config()
-    assert (config.epochs, config.validation_sample, config.learns_relations) == (7, 30, True)
+    assert (config.validation_sample, config.learns_relations) == (30, True)
     assert config.published is None

@@ -91,19 +91,14 @@ class Answerer:
     slot_fit: SlotFit
 
     def answer(
-        self,
-        questions: Sequence[Question],
-        top: int,
-        include_known: bool = False,
-        confidence: bool = True,
+        self, questions: Sequence[Question], top: int, include_known: bool = False
     ) -> list[list[Answer]]:
         """Return the best answers of each question with one open slot."""
         answers: list[list[Answer]] = [[] for _ in questions]
         with self.model.scoring():
             for numbers, facts, position in self._batches(questions):
                 check_deadline()
-                best = self._answer_batch(facts, position, top, include_known, confidence)
-                for row, answer in best:
+                for row, answer in self._answer_batch(facts, position, top, include_known):
                     answers[numbers[row]].append(answer)
         return answers
 
@@ -124,7 +119,7 @@ class Answerer:
                 yield numbers, facts[arity], position
 
     def _answer_batch(
-        self, facts: Facts, position: int | None, top: int, include_known: bool, confidence: bool
+        self, facts: Facts, position: int | None, top: int, include_known: bool
     ) -> Iterator[tuple[int, Answer]]:
         """Yield ``(row, answer)``, the best answers of each row first."""
         scores, ranked, is_known = self._scores(facts, position, include_known)
@@ -140,10 +135,9 @@ class Answerer:
 
         # The log-probability of the answer is at hand, unless known answers were ranked too.
         confidences: Sequence[float | None] = [None] * len(rows)
-        if confidence and position is not None:
-            filled = fill_positions(
-                facts.take(rows.numpy()), [position], candidates.numpy()[:, None]
-            )
+        if position is not None:
+            repeated = facts.take(rows.numpy())
+            filled = fill_positions(repeated, [position], candidates.numpy()[:, None])
             measured = None if include_known else (position, log_probability.numpy())
             confidences = self.confidence(filled, measured)
 

@@ -55,12 +55,11 @@ class Predictor:
         top: int = 10,
         include_known: bool = False,
         known: KnownAnswers | None = None,
-        confidence: bool = True,
     ) -> list[list[Answer]]:
         """Return the best answers of each question; ``known`` replaces all known answers."""
         answerer = replace(self.answerer, known=known) if known else self.answerer
         single = [question for question in questions if len(question.open) < 2]
-        answered = iter(answerer.answer(single, top, include_known, confidence))
+        answered = iter(answerer.answer(single, top, include_known))
 
         answers = []
         for question in questions:
@@ -84,8 +83,6 @@ class Predictor:
         """Rate facts of one arity."""
         return rate(self.answerer, facts)
 
-    def suspicious(
-        self, top: int = 20, progress: Callable[[int, int], None] = lambda done, total: None
-    ) -> list[Rating]:
+    def suspicious(self, top: int, progress: Callable[[int, int], None]) -> list[Rating]:
         """Return the known facts that look most like mistakes."""
         return suspicious(self.answerer, top, progress)

@@ -41,9 +41,7 @@ def rate(answerer: Answerer, facts: Facts) -> list[Rating]:
     return [Rating(*values) for values in zip(*columns, strict=True)]
 
 
-def suspicious(
-    answerer: Answerer, top: int, progress: Callable[[int, int], None] = lambda done, total: None
-) -> list[Rating]:
+def suspicious(answerer: Answerer, top: int, progress: Callable[[int, int], None]) -> list[Rating]:
     """Return the known facts that look most like mistakes, the worst first.
 
     A model learns its training facts, the wrong ones too. What it cannot learn away is what the

@@ -22,15 +22,9 @@ FACTORIES = (torch.randn, torch.empty, torch.zeros, torch.ones)  # what models m
 MIN_BOUND = 2**16  # numbers that any tensor may have
 
 # What wrong settings and sizes make of the constructor of a model.
-MODEL_ERRORS = (
-    GetdError,
-    TypeError,
-    ValueError,
-    RuntimeError,
-    IndexError,
-    OverflowError,
-    MemoryError,
-)
+MISTAKES = (GetdError, TypeError, ValueError, RuntimeError, IndexError, OverflowError, MemoryError)
+
+Tensors = Mapping[str, Tensor]
 
 
 def check_sizes(folder: RunFolder, kb: KnowledgeBase) -> ModelSizes:
@@ -58,7 +52,7 @@ def bounded(folder: RunFolder, limit: float) -> Iterator[None]:
     try:
         with _Bounded(limit):
             yield
-    except MODEL_ERRORS as error:
+    except MISTAKES as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise RunError(f"{folder.path}: its settings and sizes make no model ({reason})") from None
 
@@ -77,12 +71,7 @@ class _Bounded(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def check_tensors(
-    path: Path,
-    tensors: Mapping[str, Tensor],
-    expected: Mapping[str, Tensor],
-    hint: str = "",
-) -> None:
+def check_tensors(path: Path, tensors: Tensors, expected: Tensors, hint: str = "") -> None:
     """Refuse tensors of a file with another name, shape or type, or with infinite numbers."""
     shapes = {name: list(tensor.shape) for name, tensor in tensors.items()}
     check_shapes(path, shapes, expected, hint)
@@ -98,10 +87,7 @@ def check_tensors(
 
 
 def check_shapes(
-    path: Path,
-    shapes: Mapping[str, list[int]],
-    expected: Mapping[str, Tensor],
-    hint: str = "",
+    path: Path, shapes: Mapping[str, list[int]], expected: Tensors, hint: str = ""
 ) -> None:
     """Refuse a file of tensors by the names and shapes in its head."""
     for name in {**expected, **shapes}:

@@ -88,8 +88,9 @@ class OpenedRun:
 
 def open_run(path: str | Path, memory: bool = True) -> OpenedRun:
     """Open the folder that training left, with its memory if it has one."""
-    run = open_bare_run(Path(path))
-    folder = run.folder
+    folder = RunFolder(Path(path))
+    kb = folder.read_knowledge_base()
+    run = OpenedRun(folder, kb, read_model(folder, kb))
     notices = []
     weights = folder.read_fingerprint() or weights_fingerprint(run.model.state_dict())
 
@@ -110,13 +111,6 @@ def open_run(path: str | Path, memory: bool = True) -> OpenedRun:
 
     run.notices = tuple(notices)
     return run
-
-
-def open_bare_run(path: Path) -> OpenedRun:
-    """Open a run without what was fitted to its model: no memory, no calibration."""
-    folder = RunFolder(path)
-    kb = folder.read_knowledge_base()
-    return OpenedRun(folder, kb, read_model(folder, kb))
 
 
 def _fitted_to_another(folder: RunFolder, name: str, command: str) -> str:

@@ -35,14 +35,10 @@ class StoredConfig(dict[str, Any]):
         return {key: value for key, value in self["model"].items() if key != "name"}
 
     @property
-    def epochs(self) -> int | None:
-        """For how many epochs to train; None if the file does not say."""
-        return self._count("epochs")
-
-    @property
     def validation_sample(self) -> int | None:
         """The number of facts drawn from validation; None: all."""
-        return self._count("validation_sample")
+        sample = self.get("training", {}).get("validation_sample")
+        return sample if isinstance(sample, int) else None
 
     @property
     def learns_relations(self) -> bool:
@@ -53,10 +49,6 @@ class StoredConfig(dict[str, Any]):
     def published(self) -> Any:
         """Metrics to show next to the result; None without any."""
         return self.get("published")
-
-    def _count(self, key: str) -> int | None:
-        value = self.get("training", {}).get(key)
-        return value if isinstance(value, int) else None
 
 
 class Record(BaseModel):

@@ -52,8 +52,6 @@ class Batcher(Generic[Q, A, K]):
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="getd-model")
         self._task: asyncio.Task[None] | None = None
         self._closed = threading.Event()
-        self.batches = 0  # answered so far
-        self.questions = 0
 
     async def ask(self, kind: K, questions: Sequence[Q]) -> list[A]:
         """Return the answers of questions, in their order."""
@@ -117,9 +115,6 @@ class Batcher(Generic[Q, A, K]):
 
     async def _answer_batch(self, batch: Sequence[_Request[Q, A, K]]) -> None:
         questions = [question for request in batch for question in request.questions]
-        self.batches += 1
-        self.questions += len(questions)
-
         moment = max(request.moment for request in batch)
         work = partial(self._answer, batch[0].kind, questions)
         try:

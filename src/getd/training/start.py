@@ -102,8 +102,9 @@ def trainer_of(kb: KnowledgeBase, config: Config) -> Iterator[Trainer]:
 
         make_regime = REGIMES[settings.regime]
         regime = make_regime(kb.split("train"), kb.known("train"), kb.n_entities, settings, device)
-        loss = _held_out_loss(kb, settings) if settings.validation_loss else None
-        yield Trainer(model, regime, _validation(kb, settings), settings, loss)
+        mrr = _on_validation(validation_mrr, kb, settings) if "valid" in kb.splits else None
+        loss = _on_validation(held_out_loss, kb, settings) if settings.validation_loss else None
+        yield Trainer(model, regime, mrr, settings, loss)
 
 
 def _run(trainer: Trainer, folder: RunFolder, callbacks: Callbacks) -> None:
@@ -195,9 +196,8 @@ def _check_facts(kb: KnowledgeBase, folder: RunFolder) -> None:
     stored_fingerprint = facts_fingerprint(stored)
     first_fingerprint = folder.read_roles().fingerprint
     if first_fingerprint is not None and first_fingerprint != stored_fingerprint:
-        raise RunError(
-            f"{folder.path}: expected the names and facts that the run began with, found others"
-        )
+        expected = "expected the names and facts that the run began with"
+        raise RunError(f"{folder.path}: {expected}, found others")
 
     if facts_fingerprint(kb) == stored_fingerprint:
         return
@@ -206,9 +206,8 @@ def _check_facts(kb: KnowledgeBase, folder: RunFolder) -> None:
     n_stored = count(stored.splits.get("train", {}))
     n_given = count(kb.splits.get("train", {}))
     facts = f"{n_stored:,} train facts" + (f", found {n_given:,}" if n_given != n_stored else "")
-    raise RunError(
-        f"{folder.path} was trained on other facts than {kb.name} has ({facts}); begin another run"
-    )
+    difference = f"other facts than {kb.name} has ({facts})"
+    raise RunError(f"{folder.path} was trained on {difference}; begin another run")
 
 
 def _check_checkpoint(folder: RunFolder, config: Config, sizes: ModelSizes) -> None:
@@ -228,24 +227,14 @@ def _check_checkpoint(folder: RunFolder, config: Config, sizes: ModelSizes) -> N
     check_shapes(folder.checkpoint, head.shapes, model.state_dict())
 
 
-def _validation(
-    kb: KnowledgeBase, settings: TrainSettings
-) -> Callable[[ScoringModel], float] | None:
-    """Return what measures the MRR on validation; None without a validation split."""
-    if "valid" not in kb.splits:
-        return None
-    known = known_for_choosing(kb)
-    return lambda model: validation_mrr(
-        model, kb.split("valid"), known, sample=settings.validation_sample, seed=settings.seed
-    )
-
-
-def _held_out_loss(kb: KnowledgeBase, settings: TrainSettings) -> Callable[[ScoringModel], float]:
+def _on_validation(
+    measure: Callable[..., float], kb: KnowledgeBase, settings: TrainSettings
+) -> Callable[[ScoringModel], float]:
+    """Return what measures a model on validation."""
     blocks = kb.split("valid")
     known = known_for_choosing(kb)
-    return lambda model: held_out_loss(
-        model, blocks, known, settings.validation_sample, settings.seed
-    )
+    sample = settings.validation_sample
+    return lambda model: measure(model, blocks, known, sample=sample, seed=settings.seed)
 
 
 @contextmanager
