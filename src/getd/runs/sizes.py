@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from getd.facts.knowledge_base import KnowledgeBase
@@ -18,15 +19,8 @@ def model_sizes(kb: KnowledgeBase) -> ModelSizes:
 
 
 def sizes_record(sizes: ModelSizes) -> dict[str, Any]:
-    """Return the JSON form, for ``model.json``."""
-    record: dict[str, Any] = {
-        "n_entities": sizes.n_entities,
-        "n_relations": sizes.n_relations,
-        "arities": sizes.arities,
-    }
-    if sizes.roles is not None:
-        record["roles"] = sizes.roles
-    return record
+    """Return the JSON form, for ``model.json``; without roles if the data does not name them."""
+    return {key: value for key, value in asdict(sizes).items() if value is not None}
 
 
 def number_roles(relations: Sequence[Relation]) -> list[list[int]]:
