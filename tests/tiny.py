@@ -1,8 +1,12 @@
-"""A knowledge base that is trained in a moment."""
+"""Small knowledge bases and models for tests."""
 
 from __future__ import annotations
 
+import torch
+
 from getd.facts.knowledge_base import KnowledgeBase
+from getd.models.base import ModelSizes
+from getd.models.getd import GETD, GETDSettings
 
 
 def tiny_knowledge_base() -> KnowledgeBase:
@@ -15,3 +19,16 @@ def tiny_knowledge_base() -> KnowledgeBase:
             ("award", f"player {number % 7}", f"club {number % 11}", f"year {number % 6}")
         )
     return KnowledgeBase.from_facts(splits, name="tiny")
+
+
+def all_facts(kb: KnowledgeBase) -> list[tuple[str, ...]]:
+    """The facts of all splits, by name."""
+    blocks = [block for split in kb.splits.values() for block in split.values()]
+    return [fact for block in blocks for fact in kb.decode(block)]
+
+
+def untrained_getd(kb: KnowledgeBase) -> GETD:
+    """A small GETD with random weights."""
+    sizes = ModelSizes(kb.n_entities, kb.n_relations, kb.arities)
+    settings = GETDSettings(entity_dim=6, ring_ranks=3, initial_scale=1.0)
+    return GETD(sizes, settings, torch.Generator().manual_seed(0)).eval()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
 import getd
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.models.base import ModelSizes
-from getd.models.getd import GETD, GETDSettings
+from getd.models.getd import GETD
+from tests.tiny import untrained_getd
 
 
 @pytest.fixture(scope="module")
@@ -18,9 +17,4 @@ def kb() -> KnowledgeBase:
 
 @pytest.fixture(scope="module")
 def model(kb: KnowledgeBase) -> GETD:
-    untrained = GETD(
-        ModelSizes(kb.n_entities, kb.n_relations, kb.arities),
-        GETDSettings(entity_dim=6, ring_ranks=3, initial_scale=1.0),
-        torch.Generator().manual_seed(0),
-    )
-    return untrained.eval()
+    return untrained_getd(kb)

@@ -16,6 +16,7 @@ from getd.calibration.reliability import reliability_of
 from tests.calibration.reference_calibration import random_kb
 from tests.evaluation.reference_evaluation import Table
 from tests.reference import known_answers
+from tests.tiny import all_facts
 
 
 @given(
@@ -43,12 +44,7 @@ def test_the_probability_of_a_first_answer_is_that_of_a_softmax_over_the_tempera
     kb = random_kb()
     model = Table(kb.n_relations, kb.n_entities).eval()
     facts = kb.split("valid")[3].take(slice(0, 10))
-    every = [
-        fact
-        for blocks in kb.splits.values()
-        for block in blocks.values()
-        for fact in kb.decode(block)
-    ]
+    every = all_facts(kb)
     probability = []
     for row, position in product(range(len(facts)), range(3)):
         fact = facts.take(slice(row, row + 1))

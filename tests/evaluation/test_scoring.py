@@ -12,9 +12,9 @@ import getd
 from getd.evaluation.scoring import BATCH_ROWS, filtered_scores, held_out_loss, log_probabilities
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.io.deadline import DeadlineExceeded, deadline
-from getd.models.base import ModelSizes
-from getd.models.getd import GETD, GETDSettings
+from getd.models.getd import GETD
 from tests.reference import known_answers
+from tests.tiny import all_facts, untrained_getd
 
 
 @pytest.fixture(scope="module")
@@ -24,24 +24,14 @@ def kb() -> KnowledgeBase:
 
 @pytest.fixture(scope="module")
 def model(kb: KnowledgeBase) -> GETD:
-    untrained = GETD(
-        ModelSizes(kb.n_entities, kb.n_relations, kb.arities),
-        GETDSettings(entity_dim=6, ring_ranks=3, initial_scale=1.0),
-        torch.Generator().manual_seed(0),
-    )
-    return untrained.eval()
+    return untrained_getd(kb)
 
 
 def test_log_probabilities_are_those_of_a_softmax_without_other_known_answers(
     kb: KnowledgeBase, model: GETD
 ) -> None:
     facts = kb.split("valid")[3].take(slice(0, 4))
-    every = [
-        fact
-        for blocks in kb.splits.values()
-        for block in blocks.values()
-        for fact in kb.decode(block)
-    ]
+    every = all_facts(kb)
     log_probability = log_probabilities(model, facts, kb.known(), temperature=0.7)
     for row, position in product(range(len(facts)), range(3)):
         fact = kb.decode(facts.take(slice(row, row + 1)))[0]
@@ -91,8 +81,7 @@ def test_filtered_scores_are_those_of_the_model_but_for_known_answers(
 def test_filtered_scores_leave_the_modes_of_the_model_and_of_gradients_alone(
     kb: KnowledgeBase,
 ) -> None:
-    settings = GETDSettings(entity_dim=6, ring_ranks=3)
-    training = GETD(ModelSizes(kb.n_entities, kb.n_relations, kb.arities), settings).train()
+    training = untrained_getd(kb).train()
     for _ in filtered_scores(training, kb.split("valid")[3], [0], kb.known()):
         assert training.training
         assert torch.is_grad_enabled()

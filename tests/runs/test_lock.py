@@ -137,7 +137,7 @@ def test_of_two_that_begin_at_the_same_moment_the_second_is_refused(
     # It is called while the first files are written.
     monkeypatch.setattr(start, "environment", another_comes_first)
     config = {**CONFIG, "model": {"name": "distmult"}}
-    message = r"run holds a run already; pass --resume to go on with it or --overwrite"
+    message = r"run holds a run already; pass --resume to continue it or --overwrite"
     with pytest.raises(RunError, match=message):
         getd.train(tiny_knowledge_base(), out=tmp_path / "run", config=config)
     assert errors == []

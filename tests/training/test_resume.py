@@ -106,7 +106,7 @@ def test_a_run_that_is_trained_and_has_no_checkpoint_keeps_its_weights(run: Path
     shutil.rmtree(run / "checkpoint")
     before = (run / "weights.safetensors").read_bytes()
     assert (
-        refusal(run) == f"{run} is trained and has no checkpoint to go on from; begin another run"
+        refusal(run) == f"{run} is trained and has no checkpoint to resume from; begin another run"
     )
     assert (run / "weights.safetensors").read_bytes() == before
 

@@ -127,7 +127,7 @@ def test_an_interrupt_leaves_a_checkpoint_and_says_how_to_go_on(tmp_path: Path) 
         process.kill()
     assert (process.returncode, err.splitlines()[-1]) == (
         130,
-        f"interrupted; go on with: getd train --resume --out {out}",
+        f"interrupted; resume with: getd train --resume --out {out}",
     )
     done = subprocess.run(
         [
@@ -199,7 +199,7 @@ def test_a_run_is_kept_unless_told(kb: KnowledgeBase, tmp_path: Path) -> None:
         getd.train(kb, out=out, config=config(epochs=1))
     assert (
         str(caught.value)
-        == f"{out} holds a run already; pass --resume to go on with it or --overwrite to start anew"
+        == f"{out} holds a run already; pass --resume to continue it or --overwrite to replace it"
     )
     getd.train(kb, out=out, config=config(epochs=2), overwrite=True)
     with pytest.raises(RunError) as caught:

@@ -83,9 +83,7 @@ def exit_code(command: Callable[[], object]) -> int:
         line = " ".join(str(error).split())
         return _fail(f"{line[:1].lower()}{line[1:]}", 2)
     except GetdError as error:
-        print(
-            error, file=sys.stderr
-        )  # its lines are fit to be shown: up to ten bad lines of a file
+        print(error, file=sys.stderr)  # up to ten lines, each fit for a terminal
         return error.exit_code
     except BrokenPipeError:  # the reader of our output closed it: `getd info … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -104,7 +104,9 @@ def count_rivals(scores: Tensor, level: Level, row: Tensor, column: Tensor) -> T
     finite = True
 
     for part in torch.split(scores, columns, dim=1):
-        total, above, at_least = [], [], []
+        total = []
+        above = []
+        at_least = []
         tiles = [torch.split(tensor, rows) for tensor in (part, *level)]
         for tile, low, high in zip(*tiles, strict=True):
             flag = flags[: len(tile), : tile.shape[1]]

@@ -103,7 +103,10 @@ class KnownAnswers:
 
     def others(self, facts: Facts, positions: Sequence[int | None]) -> OtherAnswers:
         """Look up the other answers of the questions of these facts, one for each position."""
-        answers, starts, counts, own = [], [], [], []
+        answers = []
+        starts = []
+        counts = []
+        own = []
         offset = 0
         for position in positions:
             values, first, number = self._spans(facts.relation, facts.entities, position)

@@ -105,7 +105,8 @@ def _draw_history(axis: Axes, trials: Trials) -> None:
 
     # The line of the best so far begins with the first trial that was completed.
     best = 0.0
-    numbers, best_so_far = [], []
+    numbers = []
+    best_so_far = []
     for trial in trials:
         if trial.state == "complete":
             best = max(best, trial.mrr or 0.0)

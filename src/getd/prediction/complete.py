@@ -143,7 +143,7 @@ def _resume(partial: Path, request: CompletionRequest) -> tuple[int, list[Missin
         ]
         is_same = state["asked"] == asdict(request)
     except (KeyError, TypeError, ValueError):
-        raise RunError(f"{partial} is broken; remove it to begin anew") from None
+        raise RunError(f"{partial} is broken; remove it to start again") from None
 
     if not is_same:
         reason = "was begun with another run or other settings"

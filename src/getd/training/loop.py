@@ -78,7 +78,8 @@ class Trainer:
         Interrupted
             If ``callbacks.should_stop`` returns true; the checkpoint is written before.
         """
-        progress, settings = self.progress, self.settings
+        progress = self.progress
+        settings = self.settings
         callbacks = callbacks or Callbacks()
         while progress.epoch <= settings.epochs and not progress.finished:
             learning_rate = settings.learning_rate * settings.decay ** (progress.epoch - 1)
@@ -139,7 +140,8 @@ class Trainer:
     def _batches(self) -> list[Batch]:
         """The batches of the epoch under way: the same ones when it is resumed."""
         self.generator.set_state(self.epoch_start)
-        sizes, batch_size = self.regime.sizes, self.settings.batch_size
+        sizes = self.regime.sizes
+        batch_size = self.settings.batch_size
         return shuffled_batches(sizes, batch_size, self.generator, self.progress.epoch)
 
     def step(self, step: TrainStep) -> float:
@@ -183,7 +185,8 @@ class Trainer:
 
     def _validate(self) -> tuple[float | None, float | None]:
         """Measure the MRR and the loss on validation, where they are due; keep the best weights."""
-        progress, settings = self.progress, self.settings
+        progress = self.progress
+        settings = self.settings
         is_last = progress.epoch == settings.epochs
         is_due = is_last or progress.epoch % settings.validate_every == 0
         if self.validate is None or not is_due:

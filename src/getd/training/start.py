@@ -124,7 +124,7 @@ def _run(trainer: Trainer, folder: RunFolder, callbacks: Callbacks) -> None:
 
             trainer.train(folder.checkpoint, Callbacks(callbacks.on_batch, on_epoch, should_stop))
     except Interrupted:
-        raise Interrupted(f"go on with: getd train --resume --out {folder.path}") from None
+        raise Interrupted(f"resume with: getd train --resume --out {folder.path}") from None
 
 
 def _create(kb: KnowledgeBase, folder: RunFolder, config: Config) -> None:
@@ -151,7 +151,7 @@ def _create(kb: KnowledgeBase, folder: RunFolder, config: Config) -> None:
 
 
 def _holds_a_run(folder: RunFolder) -> RunError:
-    hint = "pass --resume to go on with it or --overwrite to start anew"
+    hint = "pass --resume to continue it or --overwrite to replace it"
     return RunError(f"{folder.path} holds a run already; {hint}")
 
 
@@ -164,7 +164,7 @@ def _resumed(kb: KnowledgeBase, folder: RunFolder, config: Config) -> Config:
         _check_checkpoint(folder, resumed, sizes)
     elif folder.is_finished():
         hint = "begin another run"
-        raise RunError(f"{folder.path} is trained and has no checkpoint to go on from; {hint}")
+        raise RunError(f"{folder.path} is trained and has no checkpoint to resume from; {hint}")
     folder.write_config(resumed.tables())
     return resumed
 

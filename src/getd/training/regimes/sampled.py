@@ -133,7 +133,8 @@ class SampledStep:
 
     def scores(self, model: ScoringModel) -> SampledScores:
         """Score the answers and their negatives."""
-        facts, ids = self.facts, self.negatives.ids
+        facts = self.facts
+        ids = self.negatives.ids
         if self.hard is not None:
             return self.hard.scores(facts, ids, model)
         answer = facts.entities.unsqueeze(2)
