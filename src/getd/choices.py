@@ -1,23 +1,45 @@
 """Closed sets of names that the command line and the settings share.
 
-Literal types only: this module imports nothing but typing, so that ``getd --help`` stays fast.
+A table says where the code behind each of its names is, ``"module:object"``, so that a new format,
+regime or loss is one file and one line here. The code is imported when it is first needed, so that
+``getd --help`` stays fast.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
 
 Split = Literal["train", "valid", "test"]
 
-# File formats of facts. A new one also needs a line in ``getd.formats.registry.FORMATS``.
-WriteFormat = Literal["tsv", "csv", "parquet", "jsonl", "hyper-csv"]
-ReadFormat = Literal[WriteFormat, "wikipeople"]
-FormatChoice = Literal["auto", ReadFormat]  # auto: recognised from the content
+# File formats of facts
+FORMATS = {
+    "tsv": "getd.formats.plain_text:TSV",
+    "csv": "getd.formats.tables:CSV",
+    "parquet": "getd.formats.parquet:PARQUET",
+    "jsonl": "getd.formats.json_lines:JSONL",
+    "hyper-csv": "getd.formats.hyper_relational:HYPER_CSV",
+    "wikipeople": "getd.formats.wikipeople:WIKIPEOPLE",
+}
+READ_ONLY_FORMATS = ("wikipeople",)
 
 # Training
-RegimeName = Literal["1vsall", "kvsall", "sampled"]
-KvsAllLoss = Literal["softmax", "bce", "bce-over-softmax"]
-SampledLoss = Literal["softmax", "margin", "logistic"]
+REGIMES = {
+    "1vsall": "getd.training.regimes.one_vs_all:OneVsAll",
+    "kvsall": "getd.training.regimes.kvs_all:KvsAll",
+    "sampled": "getd.training.regimes.sampled:Sampled",
+}
+KVSALL_LOSSES = {
+    "softmax": "getd.training.losses.multi_answer:answer_softmax",
+    "bce": "getd.training.losses.multi_answer:bce",
+    "bce-over-softmax": "getd.training.losses.multi_answer:bce_over_softmax",
+}
+SAMPLED_LOSSES = {
+    "softmax": "getd.training.losses.sampled:sampled_softmax",
+    "margin": "getd.training.losses.sampled:margin",
+    "logistic": "getd.training.losses.sampled:logistic",
+}
 OptimizerName = Literal["adam", "adagrad"]
 NormKind = Literal["rms", "batch", "none"]
 DeviceName = Literal["auto", "cpu", "cuda"]
@@ -27,3 +49,28 @@ Ties = Literal["realistic", "optimistic", "pessimistic"]
 Grouping = Literal["arity", "position", "relation", "seen"]
 Pruning = Literal["median", "hyperband", "none"]
 ExportFormat = Literal["parquet", "npz", "onnx"]
+
+# The names of the tables, as types; checked when they are used, not by a type checker.
+if TYPE_CHECKING:
+    ReadFormat = str
+    WriteFormat = str
+    FormatChoice = str
+    RegimeName = str
+    KvsAllLoss = str
+    SampledLoss = str
+else:
+    ReadFormat = Literal[tuple(FORMATS)]
+    WriteFormat = Literal[tuple(name for name in FORMATS if name not in READ_ONLY_FORMATS)]
+    FormatChoice = Literal["auto", ReadFormat]  # auto: recognised from the content
+    RegimeName = Literal[tuple(REGIMES)]
+    KvsAllLoss = Literal[tuple(KVSALL_LOSSES)]
+    SampledLoss = Literal[tuple(SAMPLED_LOSSES)]
+
+
+def load(table: Mapping[str, str]) -> dict[str, Any]:
+    """Import the code behind every name of a table."""
+    loaded = {}
+    for name, location in table.items():
+        module, _, attribute = location.partition(":")
+        loaded[name] = getattr(import_module(module), attribute)
+    return loaded

@@ -8,14 +8,15 @@ from typing import get_args
 import pytest
 
 from getd.runs.config import TrainSettings
-from getd.training.losses import LOSSES
+from getd.training.losses import KVSALL_LOSSES, SAMPLED_LOSSES
 from getd.training.optimisers import ROW_OPTIMISERS
 from getd.training.regimes import REGIMES
 
 REGISTRIES: dict[str, Collection[str]] = {
     "regime": REGIMES,
     "optimizer": ROW_OPTIMISERS,
-    **LOSSES,
+    "kvsall_loss": KVSALL_LOSSES,
+    "sampled_loss": SAMPLED_LOSSES,
 }
 
 

@@ -9,7 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from getd.choices import ReadFormat
 from getd.facts.named import NamedFacts
 from getd.facts.relation import Relation
 from getd.facts.role_order import RoleOrder
@@ -74,11 +73,12 @@ class Head:
 class Format:
     """A file format; ``write`` takes all relations of a data set, as one file may lack some."""
 
-    name: ReadFormat
+    name: str
     read: Callable[[Path, ReadOptions], NamedFacts]
     write: Callable[[NamedFacts, Path, Iterable[Relation]], None] | None
     endings: tuple[str, ...]
-    sniff: Callable[[Head], bool]  # whether a file is in this format, unless an earlier one is
+    sniff: Callable[[Head], bool]  # whether a file may be in this format
+    priority: int = 0  # where several may be: the highest is taken, or else the first in the table
 
     @property
     def suffix(self) -> str:

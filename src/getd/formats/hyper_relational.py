@@ -18,7 +18,7 @@ from getd.errors import WriteError
 from getd.facts.named import NamedFacts, NamedFactsBuilder
 from getd.facts.relation import Relation, Roles
 from getd.formats.csv_rows import Rows, looks_like_csv, read_csv_rows
-from getd.formats.format import Head, ReadOptions
+from getd.formats.format import Format, Head, ReadOptions
 from getd.formats.line_writer import BlockTexts, write_facts
 from getd.io.lines import MAX_LINE
 from getd.io.problems import Problems
@@ -134,3 +134,8 @@ def _quoted(texts: pl.Series) -> pl.Series:
     needs_quotes = field.str.contains(r'[",\r\n]')
     quote = pl.when(needs_quotes).then(quoted).otherwise(field)
     return texts.to_frame("text").select(quote).to_series()
+
+
+HYPER_CSV = Format(
+    "hyper-csv", read_hyper_csv, write_hyper_csv, (".csv",), is_hyper_csv, priority=1
+)

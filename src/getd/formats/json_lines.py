@@ -15,7 +15,7 @@ import polars as pl
 from getd.facts.named import NamedFacts, NamedFactsBuilder
 from getd.facts.relation import Relation, Roles, default_roles
 from getd.facts.role_order import RoleOrder
-from getd.formats.format import Head, ReadOptions
+from getd.formats.format import Format, Head, ReadOptions
 from getd.formats.line_writer import BlockTexts, write_facts
 from getd.io.lines import read_pieces
 from getd.io.problems import Problems
@@ -197,3 +197,8 @@ def _separators(roles: Roles) -> list[str]:
         separators += [f"{before}{name}:{'[' * is_list}", *[","] * (number - 1)]
         before = "]," if is_list else ","
     return [*separators, before[:-1] + "}}"]
+
+
+JSONL = Format(
+    "jsonl", read_jsonl, write_jsonl, (".jsonl", ".ndjson", ".json"), is_jsonl, priority=2
+)

@@ -12,7 +12,7 @@ from getd.errors import FactFileError
 from getd.facts.frames import table_to_named
 from getd.facts.named import NamedFacts
 from getd.facts.relation import Relation
-from getd.formats.format import Head, ReadOptions
+from getd.formats.format import Format, Head, ReadOptions
 from getd.formats.parquet_pages import BrokenParquet, check_pages
 from getd.formats.tables import to_table
 from getd.io.lines import read_blocks
@@ -51,3 +51,6 @@ def write_parquet(facts: NamedFacts, path: Path, relations: Iterable[Relation]) 
     """Write facts as a table."""
     with path.open("wb") as file:  # polars would expand a path
         to_table(facts).write_parquet(file)
+
+
+PARQUET = Format("parquet", read_parquet, write_parquet, (".parquet",), is_parquet, priority=5)

@@ -16,7 +16,7 @@ from getd.facts.escape import escape, escape_expr, unescape_expr, wrong_escape
 from getd.facts.named import NamedFacts, NamedFactsBuilder
 from getd.facts.relation import Relation, default_roles, relation_labels
 from getd.formats.csv_rows import Rows, line_numbers, split_fields
-from getd.formats.format import Head, ReadOptions
+from getd.formats.format import Format, Head, ReadOptions
 from getd.formats.line_writer import BlockTexts, write_facts
 from getd.io.lines import read_pieces
 from getd.io.problems import Problems
@@ -116,3 +116,6 @@ def _names_without_roles(relations: Iterable[Relation]) -> dict[Relation, str]:
                 "choose another form"
             )
     return names
+
+
+TSV = Format("tsv", read_text, write_text, (".txt", ".tsv"), is_tab_separated, priority=4)

@@ -1,6 +1,6 @@
 """The file formats of facts: one table, and the way to its readers and writers.
 
-A new format is a file of this folder, a line in ``FORMATS``, and a word in ``getd.choices``.
+A format is one file here, with its :class:`Format`, and one line in ``getd.choices``.
 """
 
 from __future__ import annotations
@@ -8,37 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
 
 import polars as pl
 
+from getd import choices
 from getd.choices import ReadFormat, WriteFormat
 from getd.errors import FactFileError
 from getd.facts.encode import relations_of
 from getd.facts.named import NamedFacts
 from getd.facts.relation import Relation
 from getd.formats.format import COMPRESSED, Format, Head, ReadOptions, ending
-from getd.formats.hyper_relational import is_hyper_csv, read_hyper_csv, write_hyper_csv
-from getd.formats.json_lines import is_jsonl, read_jsonl, write_jsonl
-from getd.formats.parquet import is_parquet, read_parquet, write_parquet
-from getd.formats.plain_text import is_tab_separated, read_text, write_text
-from getd.formats.tables import is_csv, read_csv, write_csv
-from getd.formats.wikipeople import is_wikipeople, read_wikipeople
 from getd.io.lines import read_head
 
-# In the order of recognition: the first whose sniff says yes.
-FORMATS: dict[ReadFormat, Format] = {
-    form.name: form
-    for form in (
-        Format("parquet", read_parquet, write_parquet, (".parquet",), is_parquet),
-        Format("tsv", read_text, write_text, (".txt", ".tsv"), is_tab_separated),
-        Format("wikipeople", read_wikipeople, None, (".json",), is_wikipeople),
-        Format("jsonl", read_jsonl, write_jsonl, (".jsonl", ".ndjson", ".json"), is_jsonl),
-        Format("hyper-csv", read_hyper_csv, write_hyper_csv, (".csv",), is_hyper_csv),
-        Format("csv", read_csv, write_csv, (".csv",), is_csv),
-    )
-}
-_ALL_ENDINGS = (end for name in get_args(ReadFormat) for end in FORMATS[name].endings)
+FORMATS: dict[str, Format] = choices.load(choices.FORMATS)
+_ALL_ENDINGS = (end for form in FORMATS.values() for end in form.endings)
 ENDINGS = tuple(dict.fromkeys(_ALL_ENDINGS))  # each once, in the order in which messages list them
 
 
@@ -78,7 +61,8 @@ def write_named(
 def detect_format(path: Path) -> ReadFormat:
     """Recognise the format of a file from its first lines, with its ending as a hint."""
     head = Head(path, ending(path), read_head(path))
-    matching = (name for name, form in FORMATS.items() if form.sniff(head))
+    by_priority = sorted(FORMATS.items(), key=lambda item: -item[1].priority)
+    matching = (name for name, form in by_priority if form.sniff(head))
     return next(matching, "tsv")
 
 

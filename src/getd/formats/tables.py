@@ -22,12 +22,10 @@ from getd.facts.frames import check_header
 from getd.facts.named import NamedFacts
 from getd.facts.relation import Relation, default_roles
 from getd.formats.csv_rows import allow_long_fields, looks_like_csv, read_csv_rows
-from getd.formats.format import ReadOptions
+from getd.formats.format import Format, ReadOptions
 from getd.io.lines import MAX_LINE, read_head
 from getd.io.problems import Problems
 from getd.visible import shorten
-
-is_csv = looks_like_csv  # whatever is not hyper-relational has a header
 
 
 def read_csv(path: Path, options: ReadOptions) -> NamedFacts:
@@ -105,3 +103,6 @@ def to_table(facts: NamedFacts) -> pl.DataFrame:
     # A fact with fewer entities than others has empty cells.
     table = pl.concat(parts, how="diagonal").sort("row", maintain_order=True).drop("row")
     return table if any(role_texts) else table.drop("roles")
+
+
+CSV = Format("csv", read_csv, write_csv, (".csv",), looks_like_csv)

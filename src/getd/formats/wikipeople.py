@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from getd.facts.named import NamedFacts
-from getd.formats.format import Head, ReadOptions
+from getd.formats.format import Format, Head, ReadOptions
 from getd.formats.hyper_relational import HyperBuilder, HyperFact
 from getd.formats.json_lines import Record, as_list, parse_name, parse_records, shown_keys
 
@@ -46,3 +46,6 @@ def _parse_fact(record: Record) -> HyperFact:
         raise ValueError(f"expected N = {arity} for {arity} entities, found {record['N']}")
     subject = parse_name(record[subject_key])
     return HyperFact(subject, relation, parse_name(record[object_key]), qualifiers)
+
+
+WIKIPEOPLE = Format("wikipeople", read_wikipeople, None, (".json",), is_wikipeople, priority=3)

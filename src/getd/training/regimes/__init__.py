@@ -1,10 +1,8 @@
-"""All regimes by name: a regime is one file and one line here."""
+"""All regimes by name: a regime is one file here and one line in ``getd.choices``."""
 
 from __future__ import annotations
 
+from getd import choices
 from getd.training.regimes.base import Regime
-from getd.training.regimes.kvs_all import KvsAll
-from getd.training.regimes.one_vs_all import OneVsAll
-from getd.training.regimes.sampled import Sampled
 
-REGIMES: dict[str, type[Regime]] = {"1vsall": OneVsAll, "kvsall": KvsAll, "sampled": Sampled}
+REGIMES: dict[str, type[Regime]] = choices.load(choices.REGIMES)
