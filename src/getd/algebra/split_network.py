@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate, chain, pairwise
 from operator import mul
@@ -12,12 +12,14 @@ import opt_einsum  # type: ignore[import-untyped]
 import torch
 from torch import Tensor
 
+from getd.algebra.aliases import ByMode, Cores, Sizes
 from getd.errors import ShapeError
 
-Sizes = tuple[int, ...]
-Steps = tuple[tuple[tuple[int, ...], str], ...]
+Indices = Sequence[int]  # of the network, by number: parts, then bonds, and the batch last
+Groups = tuple[Sizes, ...]
+Steps = tuple[tuple[Sizes, str], ...]
 
-_BATCH = 0  # the number of the index that runs over facts
+_BATCH = -1  # the index that runs over facts
 _PLANNED_BATCH = 128  # facts; the path, and so a row's result, does not depend on the real batch
 
 
@@ -25,15 +27,15 @@ class Refinement(NamedTuple):
     """Modes and cores, split where either ends."""
 
     parts: Sizes  # the sizes of the parts, all above 1
-    modes: tuple[tuple[int, ...], ...]  # which parts make up each mode
-    cores: tuple[tuple[int, ...], ...]  # which parts make up each core
+    modes: Groups  # which parts make up each mode
+    cores: Groups  # which parts make up each core
 
 
 class Plan(NamedTuple):
     """How one environment of a refined ring is contracted."""
 
     vectors: tuple[tuple[int, Sizes], ...]  # the modes that are read, and the sizes of their parts
-    cores: tuple[Sizes, ...]  # each core's shape, split into parts
+    cores: Groups  # each core's shape, split into parts
     steps: Steps  # which operands each step takes (vectors, then cores), and its einsum
 
 
@@ -58,7 +60,7 @@ def refine(dims: Sizes, ring_shape: Sizes) -> Refinement | None:
             return None
         parts.append(later // earlier)
 
-    def members(ends: Sizes) -> tuple[tuple[int, ...], ...]:
+    def members(ends: Sizes) -> Groups:
         numbers = [cuts.index(end) for end in ends]
         return tuple(tuple(range(start, stop)) for start, stop in pairwise(numbers))
 
@@ -77,25 +79,18 @@ def plan_environment(dims: Sizes, ring_shape: Sizes, ranks: Sizes, mode: int) ->
     if refinement is None:
         raise ShapeError(f"ring_shape {ring_shape} does not split along the core {dims}")
 
-    # The indices of the network are numbered: the batch, then parts, then bonds.
-    first_part = 1
-    first_bond = first_part + len(refinement.parts)
-    sizes = {_BATCH: _PLANNED_BATCH}
-    sizes.update(enumerate(refinement.parts, first_part))
-    sizes.update(enumerate(ranks, first_bond))
-
-    vectors: dict[int, list[int]] = {}
-    for j, members in enumerate(refinement.modes):
-        vectors[j] = [_BATCH, *(first_part + part for part in members)]
+    sizes = (*refinement.parts, *ranks, _PLANNED_BATCH)
+    vectors = {j: [_BATCH, *members] for j, members in enumerate(refinement.modes)}
     output = vectors.pop(mode)
 
-    cores: list[list[int]] = []
+    cores = []
+    first_bond = len(refinement.parts)
     for i, members in enumerate(refinement.cores):
         left = first_bond + i
-        right = first_bond + (i + 1) % len(ring_shape)
-        cores.append([left, *(first_part + part for part in members), right])
+        right = first_bond + (i + 1) % len(ranks)
+        cores.append([left, *members, right])
 
-    def shape(indices: Sequence[int]) -> Sizes:
+    def shape(indices: Indices) -> Sizes:
         return tuple(sizes[index] for index in indices)
 
     return Plan(
@@ -105,7 +100,7 @@ def plan_environment(dims: Sizes, ring_shape: Sizes, ranks: Sizes, mode: int) ->
     )
 
 
-def contract(plan: Plan, cores: Sequence[Tensor], vectors: Mapping[int, Tensor]) -> Tensor:
+def contract(plan: Plan, cores: Cores, vectors: ByMode) -> Tensor:
     """Return the environment that ``plan`` is for, ``(b, parts of its mode)``."""
     operands = []
     for mode, parts in plan.vectors:
@@ -120,9 +115,7 @@ def contract(plan: Plan, cores: Sequence[Tensor], vectors: Mapping[int, Tensor])
     return operands[0]
 
 
-def _steps(
-    terms: Sequence[Sequence[int]], output: Sequence[int], sizes: Mapping[int, int]
-) -> Steps:
+def _steps(terms: Sequence[Indices], output: Indices, sizes: Sizes) -> Steps:
     """Return contractions along the best path: the operands to take out of the list, the einsum.
 
     The batch comes first in every result, so each step is a batched matrix product without copies.
@@ -148,12 +141,12 @@ def _steps(
     return tuple(steps)
 
 
-def _equation(terms: Sequence[Sequence[int]], output: Sequence[int]) -> str:
+def _equation(terms: Sequence[Indices], output: Indices) -> str:
     """Spell an einsum in letters: ``[[7, 9], [9, 8]] -> [7, 8]`` is ``ab,bc->ac``."""
     indices = dict.fromkeys(chain(*terms))
     letters = {index: opt_einsum.get_symbol(number) for number, index in enumerate(indices)}
 
-    def spell(term: Sequence[int]) -> str:
+    def spell(term: Indices) -> str:
         return "".join(letters[index] for index in term)
 
     return ",".join(map(spell, terms)) + "->" + spell(output)

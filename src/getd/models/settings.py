@@ -27,7 +27,7 @@ class ModelSettings(Settings):
 class TensorModelSettings(ModelSettings):
     """Settings of ``[model]`` for models that multiply embeddings."""
 
-    entity_dim: PositiveInt | None = 25  # None: the model chooses it; most models need a number
+    entity_dim: PositiveInt = 25
     # Of relations, given entities and queries; none: the bare multilinear form.
     norm: NormKind = "batch"
     # A norm for each position; None: if batches open one position. Not with reciprocal relations.

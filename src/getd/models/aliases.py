@@ -1,0 +1,15 @@
+"""Names of the types that models take and return."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+RandomSource = torch.Generator | None  # None: that of torch
+Candidates = Tensor | None  # ids of entities; None: all entities
+OwnAndShared = tuple[Tensor, Tensor | None]
+Positions = Sequence[int]
+Factors = list[Tensor]
+Tables = dict[str, nn.Embedding]  # by module name
