@@ -90,13 +90,12 @@ def plan_environment(dims: Sizes, ring_shape: Sizes, ranks: Sizes, mode: int) ->
         right = first_bond + (i + 1) % len(ranks)
         cores.append([left, *members, right])
 
-    def shape(indices: Indices) -> Sizes:
-        return tuple(sizes[index] for index in indices)
-
+    terms = [*vectors.values(), *cores]
+    shapes = [tuple(sizes[index] for index in term) for term in terms]
     return Plan(
-        vectors=tuple((j, shape(indices[1:])) for j, indices in vectors.items()),
-        cores=tuple(shape(indices) for indices in cores),
-        steps=_steps([*vectors.values(), *cores], output, sizes),
+        vectors=tuple((j, shape[1:]) for j, shape in zip(vectors, shapes, strict=False)),
+        cores=tuple(shapes[len(vectors) :]),
+        steps=_steps(terms, shapes, output),
     )
 
 
@@ -115,12 +114,11 @@ def contract(plan: Plan, cores: Cores, vectors: ByMode) -> Tensor:
     return operands[0]
 
 
-def _steps(terms: Sequence[Indices], output: Indices, sizes: Sizes) -> Steps:
+def _steps(terms: Sequence[Indices], shapes: Sequence[Sizes], output: Indices) -> Steps:
     """Return contractions along the best path: the operands to take out of the list, the einsum.
 
     The batch comes first in every result, so each step is a batched matrix product without copies.
     """
-    shapes = [tuple(sizes[index] for index in term) for term in terms]
     equation = _equation(terms, output)
     path, _ = opt_einsum.contract_path(equation, *shapes, shapes=True, optimize="dp")
 

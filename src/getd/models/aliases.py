@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 RandomSource = torch.Generator | None  # None: that of torch
 Candidates = Tensor | None  # ids of entities; None: all entities
-OwnAndShared = tuple[Tensor, Tensor | None]
+Shared = Tensor | None  # of all questions; None: each has its own alone
+OwnAndShared = tuple[Tensor, Shared]
 Positions = Sequence[int]
 Factors = list[Tensor]
 Tables = dict[str, nn.Embedding]  # by module name

@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from getd.models.aliases import Candidates, Factors, OwnAndShared, Tables
+from getd.models.aliases import Candidates, Factors, OwnAndShared, Shared, Tables
 from getd.models.parts import score_each_position, score_in_parts
 
 # Questions scored at once where an open relation is answered by trying each relation.
@@ -76,7 +76,7 @@ class ScoringModel(nn.Module):
         raise NotImplementedError
 
     def score_positions(
-        self, relation: Tensor, entities: Tensor, own: Tensor, shared: Tensor | None = None
+        self, relation: Tensor, entities: Tensor, own: Tensor, shared: Shared = None
     ) -> OwnAndShared:
         """Score candidates at every position of facts: override where positions share work.
 
@@ -226,17 +226,17 @@ class DotProductModel(ScoringModel):
         return torch.einsum("bd,bmd->bm", query, vectors)
 
     def score_positions(
-        self, relation: Tensor, entities: Tensor, own: Tensor, shared: Tensor | None = None
+        self, relation: Tensor, entities: Tensor, own: Tensor, shared: Shared = None
     ) -> OwnAndShared:
         queries = self.queries(relation, entities)  # (b, n, d)
         own_vectors, shared_vectors = self._candidate_vectors(own, shared)
         own_scores = (own_vectors @ queries.unsqueeze(3)).squeeze(3)  # (b, n, k)
         if shared_vectors is None:
             return own_scores, None
-        shared_scores = torch.bmm(queries.transpose(0, 1), shared_vectors.transpose(1, 2))
+        shared_scores = torch.bmm(queries.transpose(0, 1), shared_vectors.mT)
         return own_scores, shared_scores.transpose(0, 1)  # (b, n, m)
 
-    def _candidate_vectors(self, own: Tensor, shared: Tensor | None) -> OwnAndShared:
+    def _candidate_vectors(self, own: Tensor, shared: Shared) -> OwnAndShared:
         """Return the vectors ``(b, n, k, d)`` and ``(n, m, d)`` of candidates."""
         tables = [self.candidates(position) for position in range(own.shape[1])]
         first = tables[0]

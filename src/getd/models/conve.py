@@ -46,10 +46,6 @@ class ConvESettings(ModelSettings):
     query_dropout: Dropout = 0.3
     reciprocal: Literal[True] = True  # a query can be made for the first position alone
 
-    @property
-    def uses_reciprocal(self) -> bool:
-        return self.reciprocal
-
 
 class ConvE(DotProductModel):
     """A convolutional network over the images of entity and relation; facts of two entities."""

@@ -1,7 +1,4 @@
-r"""n-TuckER: multilinear scoring with a dense core, TuckER for any arity.
-
-.. math::
-    \phi(r, e_1, \dots, e_n) = \mathcal{W} \times_1 r \times_2 e_1 \cdots \times_{n+1} e_n
+r"""n-TuckER: multilinear scoring with a dense core :math:`\mathcal{W}`, TuckER for any arity.
 
 The core holds :math:`d_r d_e^n` numbers.
 """

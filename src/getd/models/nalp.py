@@ -25,7 +25,7 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from getd.models.aliases import Candidates, Factors, OwnAndShared, Positions, RandomSource
+from getd.models.aliases import Candidates, Factors, OwnAndShared, Positions, RandomSource, Shared
 from getd.models.base import ModelSizes, RoleTable, ScoringModel, other_positions
 from getd.models.layers import embedding
 from getd.models.norms import BatchNorm
@@ -101,7 +101,7 @@ class NaLP(ScoringModel):
         return self._score(relation, least, position, candidates, affine)
 
     def score_positions(
-        self, relation: Tensor, entities: Tensor, own: Tensor, shared: Tensor | None = None
+        self, relation: Tensor, entities: Tensor, own: Tensor, shared: Shared = None
     ) -> OwnAndShared:
         n = self.check_arity(entities)
         related, affine = self._given(relation, entities, range(n))

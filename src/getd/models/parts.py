@@ -7,16 +7,13 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from getd.models.aliases import OwnAndShared
+from getd.models.aliases import OwnAndShared, Shared
 
 
 def score_each_position(
-    score: Callable[[int, Tensor], Tensor], own: Tensor, shared: Tensor | None
+    score: Callable[[int, Tensor], Tensor], own: Tensor, shared: Shared
 ) -> OwnAndShared:
-    """Score the candidates ``(b, n, k)`` and ``(n, m)`` of each position: ``score(position, ids)``.
-
-    Returns ``(b, n, k)`` and ``(b, n, m)``.
-    """
+    """Score candidates ``(b, n, k)`` and ``(n, m)``: ``score`` gets a position and its own."""
     scores = [score(position, ids) for position, ids in enumerate(own.unbind(1))]
     own_scores = torch.stack(scores, dim=1)
     if shared is None:

@@ -93,11 +93,14 @@ class MTransH(ScoringModel):
         vectors = self.entity_vectors(candidates)  # (m, d)
         if self.p == 2:
             squares = _squares(rest, share, normal, vectors)
-            return -squares.clamp(min=0) if self.squared else -squares.clamp(min=MIN_SQUARE).sqrt()
+            if self.squared:
+                return -squares.clamp(min=0)
+            return -squares.clamp(min=MIN_SQUARE).sqrt()
 
         # The candidates of questions with one relation are on one plane.
         def distances(rows: Tensor) -> Tensor:
-            on_plane = share[rows[:1]] * _project(vectors, normal[rows[:1]])
+            first = rows[:1]
+            on_plane = share[first] * _project(vectors, normal[first])
             return torch.cdist(rest[rows], -on_plane, 1.0)
 
         return self._minus(by_relation(relation, distances))
@@ -165,14 +168,13 @@ class RAE(MTransH):
         size = CACHE_BUDGET // len(self.output)  # candidates that have a hidden layer at a time
         if candidates is None:
             score = partial(self._logits, one)
-            return score_in_parts(score, self.entity.weight, size, dim=0) + self.output_bias
-
-        def score_ids(ids: Tensor) -> Tensor:
-            return self._logits(one, self.entity(ids))
-
-        if candidates.dim() == 2:
-            size = BUDGET // one.numel()
-        return score_in_parts(score_ids, candidates, size) + self.output_bias
+            logits = score_in_parts(score, self.entity.weight, size, dim=0)
+        else:
+            size = size if candidates.dim() == 1 else BUDGET // one.numel()
+            logits = score_in_parts(
+                lambda ids: self._logits(one, self.entity(ids)), candidates, size
+            )
+        return logits + self.output_bias
 
     def auxiliary_loss(
         self, relation: Tensor, entities: Tensor, negatives: Tensor
@@ -207,7 +209,8 @@ class _Hidden(torch.autograd.Function):
     def forward(ctx: Any, one: Tensor, other: Tensor, output: Tensor) -> Tensor:
         """Join ``one (q, h)`` and ``other (h, m)`` to ``(q, m)``."""
         ctx.save_for_backward(one, other, output)
-        parts = torch.split(one.unsqueeze(2), max(1, CACHE_BUDGET // other.numel()))
+        ctx.rows = max(1, CACHE_BUDGET // other.numel())
+        parts = torch.split(one.unsqueeze(2), ctx.rows)
         return torch.cat([output @ (part + other).relu_() for part in parts])
 
     @staticmethod
@@ -218,9 +221,8 @@ class _Hidden(torch.autograd.Function):
         other_grad = torch.zeros_like(other)
         output_grad = torch.zeros_like(output)
 
-        rows = max(1, CACHE_BUDGET // other.numel())
-        parts = torch.split(one.unsqueeze(2), rows)
-        for part, flow in zip(parts, torch.split(grad, rows), strict=True):
+        parts = torch.split(one.unsqueeze(2), ctx.rows)
+        for part, flow in zip(parts, torch.split(grad, ctx.rows), strict=True):
             hidden = (part + other).relu_()  # (q, h, m)
             output_grad += (hidden @ flow.unsqueeze(2)).sum(dim=0).squeeze(1)
             flow = output.unsqueeze(1) * flow.unsqueeze(1)

@@ -85,19 +85,19 @@ class RAM(DotProductModel):
         n = len(vectors)
         m = self.multiplicity
         weights = self._weights(relation, n)
-        patterns = weights @ self.role_patterns(n)
-        patterns = patterns.view(b, n, n, m).transpose(1, 2)  # (b, position, role, m)
+        mixed = weights @ self.role_patterns(n)
+        patterns = mixed.view(b, n, n, m).unbind(2)  # of each position, (b, role, m)
         roles = self.norms.of(n).relation(weights @ self.basis)  # (b, role, d)
 
         seen = [roles.flatten(0, 1), *[None] * n]  # (b role, d)
         for j, vector in enumerate(vectors):
             if vector is not None:
-                seen[j + 1] = (patterns[:, j] @ vector.reshape(b, m, -1)).flatten(0, 1)
+                seen[j + 1] = (patterns[j] @ vector.reshape(b, m, -1)).flatten(0, 1)
 
         queries = []
         environments = cp_environments(seen, [position + 1 for position in positions])
         for position, q in zip(positions, environments, strict=True):
-            queries.append((patterns[:, position].mT @ q.view(b, n, -1)).flatten(1))
+            queries.append((patterns[position].mT @ q.view(b, n, -1)).flatten(1))
         return torch.stack(queries, dim=1)
 
     def role_patterns(self, arity: int) -> Tensor:

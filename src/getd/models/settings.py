@@ -21,7 +21,7 @@ class ModelSettings(Settings):
     @property
     def uses_reciprocal(self) -> bool:
         """Whether each open position has relations of its own."""
-        return False
+        return bool(getattr(self, "reciprocal", False))
 
 
 class TensorModelSettings(ModelSettings):
@@ -38,10 +38,6 @@ class TensorModelSettings(ModelSettings):
     reciprocal: bool = (
         False  # relations of its own for each open position, which is turned to front
     )
-
-    @property
-    def uses_reciprocal(self) -> bool:
-        return self.reciprocal
 
     @model_validator(mode="before")
     @classmethod

@@ -13,7 +13,7 @@ from pydantic import PositiveInt
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from getd.models.aliases import Candidates, OwnAndShared, RandomSource
+from getd.models.aliases import Candidates, OwnAndShared, RandomSource, Shared
 from getd.models.base import ModelSizes, ScoringModel
 from getd.models.layers import embedding
 from getd.models.parts import score_in_parts
@@ -65,7 +65,7 @@ class TransE(ScoringModel):
         )
 
     def score_positions(
-        self, relation: Tensor, entities: Tensor, own: Tensor, shared: Tensor | None = None
+        self, relation: Tensor, entities: Tensor, own: Tensor, shared: Shared = None
     ) -> OwnAndShared:
         if shared is not None:
             return super().score_positions(relation, entities, own, shared)
