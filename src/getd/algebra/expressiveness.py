@@ -93,23 +93,10 @@ def exact_getd(
         T[i_r, i_1, \dots, i_n] = W \times_0 r_{i_r} \times_1 e_{i_1} \cdots \times_n e_{i_n},
         \qquad W = \operatorname{TR}(Z_1, \dots, Z_k) \text{ reshaped}
 
-    Parameters
-    ----------
-    truth
-        ``(n_r, n_e, ..., n_e)``, of any arity.
-    ring_shape
-        The sizes of the ring's cores, with the product of the shape of ``truth``; by default that
-        shape.
-
-    Returns
-    -------
-    The relation table ``(n_r, n_r)``, the entity table ``(n_e, n_e)`` that all positions share, and
-    ``k`` cores ``(F, n_i, F)``, where ``F`` is the number of true facts (1 if there are none).
-
-    Raises
-    ------
-    ShapeError
-        If the entity positions differ in size, or ``ring_shape`` has another product.
+    Takes a ground truth ``(n_r, n_e, ..., n_e)`` of any arity, and the sizes of the ring's cores,
+    with the same product as its shape; by default that shape. Returns the relation table
+    ``(n_r, n_r)``, the entity table ``(n_e, n_e)`` that all positions share, and ``k`` cores
+    ``(F, n_i, F)``, where ``F`` is the number of true facts (1 if there are none).
 
     >>> relations, entities, cores = exact_getd(torch.ones(1, 2, 2), ring_shape=(2, 2))
     >>> relations.shape, entities.shape, [core.shape for core in cores]

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import TypeVar
 
-from torch import Tensor
-
+from getd.algebra.aliases import ByMode, Modes, Sizes, Vectors
 from getd.errors import ShapeError
 
 T = TypeVar("T")
-Vectors = Sequence[Tensor | None]  # one per mode; None where it is not read
 
 
-def chosen_modes(modes: Sequence[int] | None, count: int) -> tuple[int, ...]:
+def chosen_modes(modes: Modes | None, count: int) -> Sizes:
     """Return the modes whose environments are computed: all of ``0 .. count - 1`` by default.
 
     Refuses fewer than two modes, and a mode that is not one of them.
@@ -31,7 +29,7 @@ def chosen_modes(modes: Sequence[int] | None, count: int) -> tuple[int, ...]:
     return modes
 
 
-def read_vectors(vectors: Vectors, sizes: Sequence[int], modes: Sequence[int]) -> dict[int, Tensor]:
+def read_vectors(vectors: Vectors, sizes: Sequence[int], modes: Modes) -> ByMode:
     """Return the vectors that the environments of ``modes`` read: all but that of a single mode.
 
     Refuses vectors that are missing, are not ``(b, d_j)``, or differ in ``b``.
@@ -39,28 +37,28 @@ def read_vectors(vectors: Vectors, sizes: Sequence[int], modes: Sequence[int]) -
     if len(vectors) != len(sizes):
         raise ShapeError(f"expected {len(sizes)} vectors, one for each mode, found {len(vectors)}")
 
-    read: dict[int, Tensor] = {}
+    read: ByMode = {}
     for mode, (vector, size) in enumerate(zip(vectors, sizes, strict=True)):
         if set(modes) == {mode}:
             continue
         if vector is None:
             raise ShapeError(f"vector {mode} is missing, but other modes than {mode} are chosen")
-        if vector.dim() != 2 or vector.shape[1] != size:
+        if vector.shape[1:] != (size,):
             raise ShapeError(
                 f"vector {mode} has shape {tuple(vector.shape)} but its mode has size {size}"
             )
 
-        first = next(iter(read), mode)
+        read[mode] = vector
+        first = min(read)
         rows = vector.shape[0]
-        expected = read.get(first, vector).shape[0]
+        expected = read[first].shape[0]
         if rows != expected:
             raise ShapeError(f"vector {mode} has {rows} rows but vector {first} has {expected}")
-        read[mode] = vector
     return read
 
 
 def products_of_others(
-    items: Mapping[int, T], count: int, modes: Sequence[int], multiply: Callable[[T, T], T]
+    items: dict[int, T], count: int, modes: Modes, multiply: Callable[[T, T], T]
 ) -> list[T]:
     r"""Multiply all items but ``j`` around the ring, for each mode ``j``.
 

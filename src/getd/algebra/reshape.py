@@ -20,9 +20,10 @@ from math import prod
 
 from torch import Tensor
 
-from getd.algebra.leave_one_out import Vectors, chosen_modes, read_vectors
+from getd.algebra.aliases import Cores, Environments, Modes, Sizes, Vectors
+from getd.algebra.leave_one_out import chosen_modes, read_vectors
 from getd.algebra.ring import chain_to_tensor, check_ring, ring_environments, ring_to_tensor
-from getd.algebra.split_network import Sizes, contract, plan_environment, refine
+from getd.algebra.split_network import contract, plan_environment, refine
 from getd.algebra.tucker import tucker_environments
 from getd.errors import ShapeError
 
@@ -90,11 +91,8 @@ def cores_of_modes(dims: Sizes, ring_shape: Sizes) -> tuple[slice, ...] | None:
 
 
 def reshaped_environments(
-    cores: Sequence[Tensor],
-    dims: Sequence[int],
-    vectors: Vectors,
-    modes: Sequence[int] | None = None,
-) -> list[Tensor]:
+    cores: Cores, dims: Sequence[int], vectors: Vectors, modes: Modes | None = None
+) -> Environments:
     r"""Contract a reshaped ring with every vector but one, for many modes.
 
     .. math::
@@ -103,36 +101,15 @@ def reshaped_environments(
 
     ``W = ring_to_tensor(cores).reshape(dims)`` is not built, but for the last of the three ways.
 
-    Parameters
-    ----------
-    cores
-        ``k >= 2`` tensors of a ring; core ``i`` has shape ``(R_i, n_i, R_{i+1})``.
-    dims
-        The ``m >= 2`` sizes of the vectors, with the product of the ``n_i``.
-    vectors
-        ``m`` tensors; vector ``j`` has shape ``(b, dims[j])``.
-    modes
-        Which environments to return; all by default. The vector of a single mode is not read and
-        may be ``None``.
+    Takes ``k >= 2`` cores ``(R_i, n_i, R_{i+1})`` of a ring, and ``m >= 2`` vectors
+    ``(b, dims[j])``, whose sizes have the product of the ``n_i``. Returns an environment
+    ``(b, dims[j])`` for each of ``modes``, by default all. The vector of a single mode is not read
+    and may be ``None``.
 
-    Returns
-    -------
-    For each mode ``j`` a tensor of shape ``(b, dims[j])``.
-
-    Raises
-    ------
-    ShapeError
-        If the cores are not a ring, the sizes do not fit, or the core would have to be multiplied
-        out and is too large.
-
-    Notes
-    -----
     Where each mode has whole cores of its own, the cost is that of :func:`ring_environments` and at
     most ``d R^3`` for each mode, once per batch. Else each mode is a contraction of its own, of the
     cost of the path that dynamic programming finds; a plan is made once for each shape and kept.
 
-    Examples
-    --------
     >>> import torch
     >>> cores = [torch.ones(3, 2, 3), torch.ones(3, 4, 3), torch.ones(3, 2, 3)]
     >>> reshaped_environments(cores, (4, 4), [torch.ones(1, 4), torch.ones(1, 4)], [0])
@@ -162,6 +139,6 @@ def reshaped_environments(
     return environments
 
 
-def _one_core(cores: Sequence[Tensor]) -> Tensor:
+def _one_core(cores: Cores) -> Tensor:
     """Multiply neighbouring cores into one, ``(R_first, product of their sizes, R_last)``."""
     return chain_to_tensor(cores).flatten(1, -2)

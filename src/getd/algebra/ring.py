@@ -12,15 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from math import prod
 
 import torch
 from torch import Tensor
 
-from getd.algebra.leave_one_out import Vectors, chosen_modes, products_of_others, read_vectors
+from getd.algebra.aliases import ByMode, Cores, Environments, Modes, Ranks, Sizes, Vectors
+from getd.algebra.leave_one_out import chosen_modes, products_of_others, read_vectors
 from getd.errors import ShapeError
 
 
-def check_ring(cores: Sequence[Tensor]) -> None:
+def check_ring(cores: Cores) -> None:
     """Refuse cores that do not make a ring.
 
     There must be two or more, of three axes, and neighbours agree about the rank they share.
@@ -47,7 +49,7 @@ def check_ring(cores: Sequence[Tensor]) -> None:
             )
 
 
-def expand_ranks(ranks: int | Sequence[int], k: int) -> tuple[int, ...]:
+def expand_ranks(ranks: Ranks, k: int) -> Sizes:
     """Return one rank per bond, all at least 1: ``R_j`` lies before core ``j``.
 
     >>> expand_ranks(3, 4), expand_ranks([1, 2], 2)
@@ -63,7 +65,7 @@ def expand_ranks(ranks: int | Sequence[int], k: int) -> tuple[int, ...]:
     return expanded
 
 
-def ring_shapes(shape: Sequence[int], ranks: int | Sequence[int]) -> list[tuple[int, int, int]]:
+def ring_shapes(shape: Sequence[int], ranks: Ranks) -> list[tuple[int, int, int]]:
     """Return the shapes ``(R_j, d_j, R_{j+1})`` of the cores of a ring.
 
     >>> ring_shapes((2, 3), (4, 5))
@@ -74,16 +76,16 @@ def ring_shapes(shape: Sequence[int], ranks: int | Sequence[int]) -> list[tuple[
     return list(zip(left, shape, right, strict=True))
 
 
-def ring_parameters(shape: Sequence[int], ranks: int | Sequence[int]) -> int:
+def ring_parameters(shape: Sequence[int], ranks: Ranks) -> int:
     r"""Count the numbers that a ring holds, :math:`\sum_j R_j d_j R_{j+1}`.
 
     >>> ring_parameters((2, 3), (4, 5)), ring_parameters((25,) * 5, 40)
     (100, 200000)
     """
-    return sum(left * size * right for left, size, right in ring_shapes(shape, ranks))
+    return sum(map(prod, ring_shapes(shape, ranks)))
 
 
-def ring_to_tensor(cores: Sequence[Tensor]) -> Tensor:
+def ring_to_tensor(cores: Cores) -> Tensor:
     r"""Multiply a ring out into its tensor: an oracle and a fallback, not the hot path.
 
     Turns ``k >= 2`` cores of shape ``(R_j, d_j, R_{j+1})`` into a tensor ``(d_0, ..., d_{k-1})``.
@@ -103,7 +105,7 @@ def ring_to_tensor(cores: Sequence[Tensor]) -> Tensor:
     return tensor
 
 
-def chain_to_tensor(cores: Sequence[Tensor]) -> Tensor:
+def chain_to_tensor(cores: Cores) -> Tensor:
     """Multiply neighbouring cores into an open chain of shape ``(R_first, d_i, ..., d_j, R_last)``.
 
     >>> chain_to_tensor([torch.ones(2, 5, 3), torch.ones(3, 6, 4)]).shape
@@ -112,9 +114,7 @@ def chain_to_tensor(cores: Sequence[Tensor]) -> Tensor:
     return reduce(lambda chain, core: torch.tensordot(chain, core, dims=1), cores)
 
 
-def ring_environments(
-    cores: Sequence[Tensor], vectors: Vectors, modes: Sequence[int] | None = None
-) -> list[Tensor]:
+def ring_environments(cores: Cores, vectors: Vectors, modes: Modes | None = None) -> Environments:
     r"""Contract a ring with every vector but one, for many modes; its tensor is never built.
 
     .. math::
@@ -123,33 +123,15 @@ def ring_environments(
         q_j[i] &= \operatorname{trace}\bigl( Z_j[:, i, :] \, A_j \bigr), \qquad
         \operatorname{trace}(M_0 \cdots M_{m-1}) = q_j \cdot v_j
 
-    Parameters
-    ----------
-    cores
-        ``m >= 2`` tensors; core ``j`` has shape ``(R_j, d_j, R_{j+1})``.
-    vectors
-        ``m`` tensors; vector ``j`` has shape ``(b, d_j)``.
-    modes
-        Which environments to return; all by default. The vector of a single mode is not read and
-        may be ``None``.
+    Takes ``m >= 2`` cores ``(R_j, d_j, R_{j+1})`` of a ring, and as many vectors ``(b, d_j)``.
+    Returns an environment ``(b, d_j)`` for each of ``modes``, by default all. The vector of a
+    single mode is not read and may be ``None``.
 
-    Returns
-    -------
-    For each mode ``j`` a tensor of shape ``(b, d_j)``.
+    That is ``d R^2`` multiply-adds per fact for each projection and each environment (one matrix
+    product each), ``R^3`` for each of the ``3 (m - 2)`` products between (one less for each end
+    that is not chosen). Only the cores, which are small, are copied, once; batched tensors never
+    are.
 
-    Raises
-    ------
-    ShapeError
-        If the cores are not a ring, or the vectors do not fit them.
-
-    Notes
-    -----
-    ``d R^2`` multiply-adds per fact for each projection and each environment (one matrix product
-    each), ``R^3`` for each of the ``3 (m - 2)`` products between (one less for each end that is not
-    chosen). Only the cores, which are small, are copied, once; batched tensors never are.
-
-    Examples
-    --------
     >>> ones = [torch.ones(1, 3)] * 4
     >>> ring_environments([torch.ones(2, 3, 2)] * 4, ones, modes=[2])  # 3^3 entries of R^4
     [tensor([[432., 432., 432.]])]
@@ -158,12 +140,12 @@ def ring_environments(
     modes = chosen_modes(modes, len(cores))
     read = read_vectors(vectors, [core.shape[1] for core in cores], modes)
 
-    slices: dict[int, Tensor] = {}  # (d_j, R_j R_{j+1}): the one copy
+    slices: ByMode = {}  # (d_j, R_j R_{j+1}): the one copy
     for j in {*read, *modes}:
         slices[j] = cores[j].transpose(0, 1).flatten(1)
 
     # The transposes of the matrices M_j, as views: the traces below then read A_j as it lies.
-    transposed: dict[int, Tensor] = {}
+    transposed: ByMode = {}
     for j, vector in read.items():
         matrices = vector @ slices[j]
         left, _, right = cores[j].shape

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate, chain, pairwise
 from operator import mul
@@ -12,12 +12,14 @@ import opt_einsum  # type: ignore[import-untyped]
 import torch
 from torch import Tensor
 
+from getd.algebra.aliases import ByMode, Cores, Sizes
 from getd.errors import ShapeError
 
-Sizes = tuple[int, ...]
-Steps = tuple[tuple[tuple[int, ...], str], ...]
+Indices = Sequence[int]  # of the network, by number: parts, then bonds, and the batch last
+Groups = tuple[Sizes, ...]
+Steps = tuple[tuple[Sizes, str], ...]
 
-_BATCH = 0  # the number of the index that runs over facts
+_BATCH = -1  # the index that runs over facts
 _PLANNED_BATCH = 128  # facts; the path, and so a row's result, does not depend on the real batch
 
 
@@ -25,15 +27,15 @@ class Refinement(NamedTuple):
     """Modes and cores, split where either ends."""
 
     parts: Sizes  # the sizes of the parts, all above 1
-    modes: tuple[tuple[int, ...], ...]  # which parts make up each mode
-    cores: tuple[tuple[int, ...], ...]  # which parts make up each core
+    modes: Groups  # which parts make up each mode
+    cores: Groups  # which parts make up each core
 
 
 class Plan(NamedTuple):
     """How one environment of a refined ring is contracted."""
 
     vectors: tuple[tuple[int, Sizes], ...]  # the modes that are read, and the sizes of their parts
-    cores: tuple[Sizes, ...]  # each core's shape, split into parts
+    cores: Groups  # each core's shape, split into parts
     steps: Steps  # which operands each step takes (vectors, then cores), and its einsum
 
 
@@ -58,7 +60,7 @@ def refine(dims: Sizes, ring_shape: Sizes) -> Refinement | None:
             return None
         parts.append(later // earlier)
 
-    def members(ends: Sizes) -> tuple[tuple[int, ...], ...]:
+    def members(ends: Sizes) -> Groups:
         numbers = [cuts.index(end) for end in ends]
         return tuple(tuple(range(start, stop)) for start, stop in pairwise(numbers))
 
@@ -77,35 +79,27 @@ def plan_environment(dims: Sizes, ring_shape: Sizes, ranks: Sizes, mode: int) ->
     if refinement is None:
         raise ShapeError(f"ring_shape {ring_shape} does not split along the core {dims}")
 
-    # The indices of the network are numbered: the batch, then parts, then bonds.
-    first_part = 1
-    first_bond = first_part + len(refinement.parts)
-    sizes = {_BATCH: _PLANNED_BATCH}
-    sizes.update(enumerate(refinement.parts, first_part))
-    sizes.update(enumerate(ranks, first_bond))
-
-    vectors: dict[int, list[int]] = {}
-    for j, members in enumerate(refinement.modes):
-        vectors[j] = [_BATCH, *(first_part + part for part in members)]
+    sizes = (*refinement.parts, *ranks, _PLANNED_BATCH)
+    vectors = {j: [_BATCH, *members] for j, members in enumerate(refinement.modes)}
     output = vectors.pop(mode)
 
-    cores: list[list[int]] = []
+    cores = []
+    first_bond = len(refinement.parts)
     for i, members in enumerate(refinement.cores):
         left = first_bond + i
-        right = first_bond + (i + 1) % len(ring_shape)
-        cores.append([left, *(first_part + part for part in members), right])
+        right = first_bond + (i + 1) % len(ranks)
+        cores.append([left, *members, right])
 
-    def shape(indices: Sequence[int]) -> Sizes:
-        return tuple(sizes[index] for index in indices)
-
+    terms = [*vectors.values(), *cores]
+    shapes = [tuple(sizes[index] for index in term) for term in terms]
     return Plan(
-        vectors=tuple((j, shape(indices[1:])) for j, indices in vectors.items()),
-        cores=tuple(shape(indices) for indices in cores),
-        steps=_steps([*vectors.values(), *cores], output, sizes),
+        vectors=tuple((j, shape[1:]) for j, shape in zip(vectors, shapes, strict=False)),
+        cores=tuple(shapes[len(vectors) :]),
+        steps=_steps(terms, shapes, output),
     )
 
 
-def contract(plan: Plan, cores: Sequence[Tensor], vectors: Mapping[int, Tensor]) -> Tensor:
+def contract(plan: Plan, cores: Cores, vectors: ByMode) -> Tensor:
     """Return the environment that ``plan`` is for, ``(b, parts of its mode)``."""
     operands = []
     for mode, parts in plan.vectors:
@@ -120,14 +114,11 @@ def contract(plan: Plan, cores: Sequence[Tensor], vectors: Mapping[int, Tensor])
     return operands[0]
 
 
-def _steps(
-    terms: Sequence[Sequence[int]], output: Sequence[int], sizes: Mapping[int, int]
-) -> Steps:
+def _steps(terms: Sequence[Indices], shapes: Sequence[Sizes], output: Indices) -> Steps:
     """Return contractions along the best path: the operands to take out of the list, the einsum.
 
     The batch comes first in every result, so each step is a batched matrix product without copies.
     """
-    shapes = [tuple(sizes[index] for index in term) for term in terms]
     equation = _equation(terms, output)
     path, _ = opt_einsum.contract_path(equation, *shapes, shapes=True, optimize="dp")
 
@@ -148,12 +139,12 @@ def _steps(
     return tuple(steps)
 
 
-def _equation(terms: Sequence[Sequence[int]], output: Sequence[int]) -> str:
+def _equation(terms: Sequence[Indices], output: Indices) -> str:
     """Spell an einsum in letters: ``[[7, 9], [9, 8]] -> [7, 8]`` is ``ab,bc->ac``."""
     indices = dict.fromkeys(chain(*terms))
     letters = {index: opt_einsum.get_symbol(number) for number, index in enumerate(indices)}
 
-    def spell(term: Sequence[int]) -> str:
+    def spell(term: Indices) -> str:
         return "".join(letters[index] for index in term)
 
     return ",".join(map(spell, terms)) + "->" + spell(output)

@@ -5,14 +5,18 @@ Shapes: ``b`` questions, ``n`` entities in a fact (its arity), ``d`` dimensions,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
+
+from getd.models.aliases import Candidates, Factors, OwnAndShared, Shared, Tables
+from getd.models.parts import score_each_position, score_in_parts
 
 # Questions scored at once where an open relation is answered by trying each relation.
 RELATION_BATCH = 4096
@@ -49,6 +53,9 @@ class ScoringModel(nn.Module):
 
     binary_only: ClassVar[bool] = False  # whether it serves facts of two entities alone
     parameters_formula: ClassVar[str] = ""  # how many numbers it learns, batch norm aside
+    # The vectors of entities and relations, of a model that learns them.
+    entity: nn.Embedding
+    relation: nn.Embedding
 
     def __init__(self, sizes: ModelSizes) -> None:
         super().__init__()
@@ -58,7 +65,7 @@ class ScoringModel(nn.Module):
         self.arities = tuple(sizes.arities)
 
     def score_candidates(
-        self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None
+        self, relation: Tensor, entities: Tensor, position: int, candidates: Candidates = None
     ) -> Tensor:
         """Score the entities that may fill ``position``.
 
@@ -69,25 +76,16 @@ class ScoringModel(nn.Module):
         raise NotImplementedError
 
     def score_positions(
-        self, relation: Tensor, entities: Tensor, own: Tensor, shared: Tensor | None = None
-    ) -> tuple[Tensor, Tensor | None]:
+        self, relation: Tensor, entities: Tensor, own: Tensor, shared: Shared = None
+    ) -> OwnAndShared:
         """Score candidates at every position of facts: override where positions share work.
 
         ``own`` ``(b, n, k)`` are the candidates of each fact and position, ``shared`` ``(n, m)``
         those that all facts have at a position. Returns the scores of both, ``(b, n, k)`` and
         ``(b, n, m)``.
         """
-        own_scores = []
-        for position in range(entities.shape[1]):
-            candidates = own[:, position]
-            own_scores.append(self.score_candidates(relation, entities, position, candidates))
-        if shared is None:
-            return torch.stack(own_scores, dim=1), None
-
-        shared_scores = []
-        for position, candidates in enumerate(shared):
-            shared_scores.append(self.score_candidates(relation, entities, position, candidates))
-        return torch.stack(own_scores, dim=1), torch.stack(shared_scores, dim=1)
+        score = partial(self.score_candidates, relation, entities)
+        return score_each_position(score, own, shared)
 
     def score_relations(self, entities: Tensor) -> Tensor:
         """Score every relation for entities ``(b, n)``. Returns ``(b, n_relations)``."""
@@ -97,11 +95,11 @@ class ScoringModel(nn.Module):
         """Ask for the entity at every position of facts, so that norms see what training shows."""
         self.score_positions(relation, entities, entities.unsqueeze(2))
 
-    def factors(self, relation: Tensor, entities: Tensor) -> list[Tensor]:
+    def factors(self, relation: Tensor, entities: Tensor) -> Factors:
         """Return the embeddings ``(b, d)`` of relation and entities, for a regulariser."""
-        raise NotImplementedError
+        return [self.relation(relation), *self.entity(entities).unbind(1)]
 
-    def given_factors(self, relation: Tensor, entities: Tensor, position: int) -> list[Tensor]:
+    def given_factors(self, relation: Tensor, entities: Tensor, position: int) -> Factors:
         """Return the :meth:`factors` of all that a question gives."""
         factors = self.factors(relation, entities)
         del factors[position + 1]
@@ -113,22 +111,27 @@ class ScoringModel(nn.Module):
         """Return a further loss, weighted, or None; ``negatives`` are other entities ``(b, k)``."""
         return None
 
-    def entity_tables(self) -> dict[str, nn.Embedding]:
-        """Return the tables with a row for each entity, by module name."""
+    def entity_vectors(self, ids: Candidates) -> Tensor:
+        """Return the vectors of entities, or of all."""
+        vectors: Tensor = self.entity.weight if ids is None else self.entity(ids)
+        return vectors
+
+    def entity_tables(self) -> Tables:
+        """Return the tables with a row for each entity."""
         return self._embeddings("entity")
 
-    def relation_tables(self) -> dict[str, nn.Embedding]:
-        """Return the tables with a row for each relation, by module name."""
+    def relation_tables(self) -> Tables:
+        """Return the tables with a row for each relation."""
         return self._embeddings("relation")
 
     def role_tables(self) -> dict[str, RoleTable]:
         """Return the tables with a row for each role, by module name: none by default."""
         return {}
 
-    def _embeddings(self, attribute: str) -> dict[str, nn.Embedding]:
+    def _embeddings(self, attribute: str) -> Tables:
         tables = {}
         for name, part in self.named_modules():
-            if isinstance(part, nn.Embedding) and name.split(".")[0] == attribute:
+            if isinstance(part, nn.Embedding) and attribute in name.split("."):
                 tables[name] = part
         return tables
 
@@ -168,7 +171,8 @@ class DotProductModel(ScoringModel):
 
     .. math:: f = \langle q(r, e_\text{others}), e_\text{position} \rangle
 
-    A new one needs only :meth:`query` (or :meth:`queries`), and :meth:`candidates`.
+    A new one needs only :meth:`query` (or :meth:`queries`), and :meth:`candidates` where they are
+    not the vectors of entities.
     """
 
     # False: there is no relation query, and an open relation is tried one by one.
@@ -200,7 +204,7 @@ class DotProductModel(ScoringModel):
 
     def candidates(self, position: int) -> Tensor:
         """Return the vectors ``(n_entities, d)`` that may fill ``position``."""
-        raise NotImplementedError
+        return self.entity.weight
 
     def relation_query(self, entities: Tensor) -> Tensor:
         """Return the vector ``(b, d_r)`` that the missing relation should resemble."""
@@ -211,45 +215,41 @@ class DotProductModel(ScoringModel):
         raise NotImplementedError(NO_RELATION_QUERY.format(type(self).__name__))
 
     def score_candidates(
-        self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None
+        self, relation: Tensor, entities: Tensor, position: int, candidates: Candidates = None
     ) -> Tensor:
         query = self.query(relation, entities, position)
-        table = self.candidates(position)
-        if candidates is None:
-            return query @ table.T
-        vectors = _rows(table, candidates)
-        if candidates.dim() == 1:
+        vectors = self.candidates(position)
+        if candidates is not None:
+            vectors = _rows(vectors, candidates)
+        if vectors.dim() == 2:
             return query @ vectors.T
         return torch.einsum("bd,bmd->bm", query, vectors)
 
     def score_positions(
-        self, relation: Tensor, entities: Tensor, own: Tensor, shared: Tensor | None = None
-    ) -> tuple[Tensor, Tensor | None]:
+        self, relation: Tensor, entities: Tensor, own: Tensor, shared: Shared = None
+    ) -> OwnAndShared:
         queries = self.queries(relation, entities)  # (b, n, d)
         own_vectors, shared_vectors = self._candidate_vectors(own, shared)
         own_scores = (own_vectors @ queries.unsqueeze(3)).squeeze(3)  # (b, n, k)
         if shared_vectors is None:
             return own_scores, None
-        shared_scores = torch.bmm(queries.transpose(0, 1), shared_vectors.transpose(1, 2))
+        shared_scores = torch.bmm(queries.transpose(0, 1), shared_vectors.mT)
         return own_scores, shared_scores.transpose(0, 1)  # (b, n, m)
 
-    def _candidate_vectors(
-        self, own: Tensor, shared: Tensor | None
-    ) -> tuple[Tensor, Tensor | None]:
+    def _candidate_vectors(self, own: Tensor, shared: Shared) -> OwnAndShared:
         """Return the vectors ``(b, n, k, d)`` and ``(n, m, d)`` of candidates."""
         tables = [self.candidates(position) for position in range(own.shape[1])]
-        if any(table is not tables[0] for table in tables):
-            columns = zip(tables, own.unbind(1), strict=True)
-            own_vectors = torch.stack([_rows(table, ids) for table, ids in columns], dim=1)
+        first = tables[0]
+        if any(table is not first for table in tables):
+            own_vectors = torch.stack(list(map(_rows, tables, own.unbind(1))), dim=1)
             if shared is None:
                 return own_vectors, None
-            rows = zip(tables, shared, strict=True)
-            return own_vectors, torch.stack([_rows(table, ids) for table, ids in rows])
+            return own_vectors, torch.stack(list(map(_rows, tables, shared)))
 
         # One table is read once, so it gets one gradient.
         if shared is None:
-            return _rows(tables[0], own), None
-        vectors = _rows(tables[0], torch.cat([own.flatten(), shared.flatten()]))
+            return _rows(first, own), None
+        vectors = _rows(first, torch.cat([own.flatten(), shared.flatten()]))
         own_vectors, shared_vectors = torch.split(vectors, [own.numel(), shared.numel()])
         return own_vectors.view(*own.shape, -1), shared_vectors.view(*shared.shape, -1)
 
@@ -259,14 +259,16 @@ class DotProductModel(ScoringModel):
 
         # Score facts with each relation, their first position open.
         b = len(entities)
-        relations = torch.arange(self.n_relations, device=entities.device)
-        scores = []
-        for part in torch.split(relations, max(1, RELATION_BATCH // max(1, b))):
-            given = entities.repeat_interleave(len(part), dim=0)
-            queries = self.query(part.repeat(b), given, 0).view(b, len(part), -1)
+
+        def score(part: Tensor) -> Tensor:
+            r = len(part)
+            given = entities.repeat_interleave(r, dim=0)
+            queries = self.query(part.repeat(b), given, 0).view(b, r, -1)
             first = _rows(self.candidates(0), entities[:, 0])  # (b, d)
-            scores.append((queries @ first.unsqueeze(2)).squeeze(2))
-        return torch.cat(scores, dim=1)
+            return (queries @ first.unsqueeze(2)).squeeze(2)
+
+        relations = torch.arange(self.n_relations, device=entities.device)
+        return score_in_parts(score, relations, RELATION_BATCH // max(1, b))
 
 
 def _rows(table: Tensor, ids: Tensor) -> Tensor:
@@ -290,12 +292,3 @@ def evaluation_mode(model: nn.Module) -> Iterator[None]:
 def other_positions(entities: Tensor, position: int) -> list[int]:
     """Return the positions of facts but one."""
     return [other for other in range(entities.shape[1]) if other != position]
-
-
-def by_relation(relation: Tensor, score: Callable[[Tensor], Tensor]) -> Tensor:
-    """Score questions ``(b, m)``; ``score`` gets the rows of one relation, which share work."""
-    _, group, counts = torch.unique(relation, return_inverse=True, return_counts=True)
-    order = group.argsort()
-    parts = torch.split(order, counts.tolist())
-    scores = torch.cat([score(rows) for rows in parts])
-    return scores[order.argsort()]

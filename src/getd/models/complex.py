@@ -11,14 +11,13 @@ product is the plain dot product of such rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from pydantic import PositiveInt
 from torch import Tensor
 
-from getd.algebra.leave_one_out import Vectors
+from getd.algebra.aliases import Environments, Modes, Vectors
 from getd.choices import NormKind
+from getd.models.aliases import Factors, RandomSource
 from getd.models.base import ModelSizes
 from getd.models.multilinear import MultilinearModel
 from getd.models.settings import TensorModelSettings
@@ -40,13 +39,11 @@ class ComplEx(MultilinearModel):
     parameters_formula = "2|E|d + 2|R|d"
 
     def __init__(
-        self, sizes: ModelSizes, settings: ComplExSettings, generator: torch.Generator | None = None
+        self, sizes: ModelSizes, settings: ComplExSettings, generator: RandomSource = None
     ) -> None:
         super().__init__(sizes, settings, generator, entity_dim=2 * settings.entity_dim)
 
-    def environments(
-        self, relation: Tensor | None, vectors: Vectors, modes: Sequence[int]
-    ) -> list[Tensor]:
+    def environments(self, relation: Tensor | None, vectors: Vectors, modes: Modes) -> Environments:
         environments = []
         for mode in modes:
             first, second = (vector for j, vector in enumerate(vectors) if j != mode)
@@ -55,7 +52,7 @@ class ComplEx(MultilinearModel):
             environments.append(complex_product(first, second, conjugate=mode != 2))
         return environments
 
-    def factors(self, relation: Tensor, entities: Tensor) -> list[Tensor]:
+    def factors(self, relation: Tensor, entities: Tensor) -> Factors:
         """Return the absolute values, ``(b, d)``."""
         absolute = []
         for vector in super().factors(relation, entities):

@@ -15,7 +15,7 @@ question into that.
 
 from __future__ import annotations
 
-from math import isqrt
+from math import isqrt, prod
 from typing import Any, Literal
 
 import torch
@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from getd.errors import ShapeError
+from getd.models.aliases import Factors, RandomSource
 from getd.models.base import DotProductModel, ModelSizes
 from getd.models.layers import NormDropout, embedding
 from getd.models.norms import BatchNorm
@@ -45,10 +46,6 @@ class ConvESettings(ModelSettings):
     query_dropout: Dropout = 0.3
     reciprocal: Literal[True] = True  # a query can be made for the first position alone
 
-    @property
-    def uses_reciprocal(self) -> bool:
-        return self.reciprocal
-
 
 class ConvE(DotProductModel):
     """A convolutional network over the images of entity and relation; facts of two entities."""
@@ -58,7 +55,7 @@ class ConvE(DotProductModel):
     parameters_formula = "|E|(d + 1) + 2|R|d + c k^2 + c (2h - k + 1)(w - k + 1) d + d"
 
     def __init__(
-        self, sizes: ModelSizes, settings: ConvESettings, generator: torch.Generator | None = None
+        self, sizes: ModelSizes, settings: ConvESettings, generator: RandomSource = None
     ) -> None:
         super().__init__(sizes)
         d = settings.entity_dim
@@ -71,25 +68,26 @@ class ConvE(DotProductModel):
         # The image of a question, and its feature maps; batch norm would take their offset off.
         c = settings.channels
         k = settings.kernel
+        has_norm = settings.batch_norm
         height, width = image_shape(settings)
         self.kernel = k
         self.image = (2 * height, width)
         self.maps = (2 * height - k + 1, width - k + 1)
         self.filters = nn.Parameter(torch.randn(k * k, c, generator=generator) / k)
-        self.offset = None if settings.batch_norm else nn.Parameter(torch.zeros(c))
+        self.offset = None if has_norm else nn.Parameter(torch.zeros(c))
 
         # From all feature maps to the query.
-        features = self.maps[0] * self.maps[1] * c
+        features = prod(self.maps) * c
         projection = torch.randn(features, d, generator=generator)
         self.projection = nn.Parameter(projection / features**0.5)
         self.shift = nn.Parameter(torch.zeros(d))
 
-        self.input_norm = BatchNorm(1) if settings.batch_norm else None
+        self.input_norm = BatchNorm(1) if has_norm else None
         self.input_dropout = NormDropout(2 * d, "none", settings.input_dropout)
-        self.map_norm = BatchNorm(c) if settings.batch_norm else None
+        self.map_norm = BatchNorm(c) if has_norm else None
         self.feature_dropout = settings.feature_dropout
         self.query_dropout = NormDropout(d, "none", settings.query_dropout)
-        self.query_norm = NormDropout(d, "batch" if settings.batch_norm else "none", 0)
+        self.query_norm = NormDropout(d, "batch" if has_norm else "none", 0)
 
     def query(self, relation: Tensor, entities: Tensor, position: int) -> Tensor:
         self.check_arity(entities)
@@ -110,10 +108,7 @@ class ConvE(DotProductModel):
         q = torch.relu(self.query_norm(self.query_dropout(q)))
         return nn.functional.pad(q, (0, 1), value=1.0)  # (b, d + 1)
 
-    def candidates(self, position: int) -> Tensor:
-        return self.entity.weight
-
-    def factors(self, relation: Tensor, entities: Tensor) -> list[Tensor]:
+    def factors(self, relation: Tensor, entities: Tensor) -> Factors:
         return [self.relation(relation), *self.entity(entities)[:, :, :-1].unbind(1)]
 
     def _patches(self, images: Tensor) -> Tensor:
@@ -131,31 +126,25 @@ class ConvE(DotProductModel):
         to normalise it.
         """
         norm = self.map_norm
+        filters = self.filters
         if norm is None:
             assert self.offset is not None
-            return torch.cat([self.filters, self.offset.unsqueeze(0)])
+            return torch.cat([filters, self.offset.unsqueeze(0)])
+
         mean = norm.running_mean
         variance = norm.running_var
-        assert mean is not None
-        assert variance is not None
-
         if norm.training:
-            running_mean = mean
-            running_variance = variance
             count = patches.shape[1]
             moments = patches @ patches.T / count
             means = moments[-1, :-1]
             covariance = moments[:-1, :-1] - torch.outer(means, means)
-            mean = means @ self.filters
-            variance = ((covariance @ self.filters) * self.filters).sum(dim=0)
-            rate = norm.rate()
-            with torch.no_grad():
-                running_mean.lerp_(mean, rate)
-                running_variance.lerp_(variance * (count / max(count - 1, 1)), rate)
+            mean = means @ filters
+            variance = ((covariance @ filters) * filters).sum(dim=0)
+            norm.keep(mean, variance * (count / max(count - 1, 1)))
 
         scale = norm.weight * torch.rsqrt(variance + norm.eps)
         offset = norm.bias - mean * scale
-        return torch.cat([self.filters * scale, offset.unsqueeze(0)])
+        return torch.cat([filters * scale, offset.unsqueeze(0)])
 
     def _kept(self, rows: Tensor) -> Tensor | None:
         """Return the factor of each feature map, ``(b, 1, c)``: 0 where it is dropped."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from getd.arrays import Ids
+from getd.models.aliases import Candidates
 
 
 class Counts(nn.Module):
@@ -46,7 +49,7 @@ class Counts(nn.Module):
         picks, rows = expand_spans(starts, sizes)
         return rows, self.values[picks], self.weights[picks]
 
-    def add_to(self, scores: Tensor, keys: Tensor, candidates: Tensor | None = None) -> None:
+    def add_to(self, scores: Tensor, keys: Tensor, candidates: Candidates = None) -> None:
         """Add to each row of ``scores`` ``(b, m)`` the weights of its key; none of an unknown key.
 
         Column ``j`` stands for value ``j``, or for ``candidates[j]``: distinct and ascending.
@@ -64,7 +67,7 @@ class CountsByName(nn.ModuleDict):
     """Several :class:`Counts` by name; one that is missing counted nothing."""
 
     def add_to(
-        self, scores: Tensor, name: str, keys: Tensor, candidates: Tensor | None = None
+        self, scores: Tensor, name: str, keys: Tensor, candidates: Candidates = None
     ) -> None:
         """Add the weights of the counts of that name to ``scores``; see :meth:`Counts.add_to`."""
         if name in self:
@@ -84,9 +87,9 @@ def expand_spans(starts: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
     return torch.arange(len(owner), device=sizes.device) + first[owner], owner
 
 
-def distinct_candidates(candidates: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
-    """Return candidates once each, ascending, and where each has gone; None for all candidates."""
+def score_distinct(score: Callable[[Candidates], Tensor], candidates: Candidates) -> Tensor:
+    """Score candidates: ``score`` gets each of them once, ascending, or None for all."""
     if candidates is None:
-        return None, None
+        return score(None)
     distinct, order = candidates.unique(return_inverse=True)  # type: ignore[no-untyped-call]
-    return distinct, order
+    return score(distinct)[:, order]

@@ -9,13 +9,10 @@ learnt.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from pydantic import PositiveInt
 from torch import Tensor
 
+from getd.algebra.aliases import Environments, Modes, Vectors
 from getd.algebra.cp import cp_environments
-from getd.algebra.leave_one_out import Vectors
 from getd.choices import NormKind
 from getd.models.multilinear import MultilinearModel
 from getd.models.settings import TensorModelSettings
@@ -24,7 +21,6 @@ from getd.models.settings import TensorModelSettings
 class DistMultSettings(TensorModelSettings):
     """Settings of ``[model]`` with ``name = "distmult"``."""
 
-    entity_dim: PositiveInt = 25
     norm: NormKind = "none"  # as published
 
 
@@ -33,7 +29,5 @@ class DistMult(MultilinearModel):
 
     parameters_formula = "|E|d + |R|d"
 
-    def environments(
-        self, relation: Tensor | None, vectors: Vectors, modes: Sequence[int]
-    ) -> list[Tensor]:
+    def environments(self, relation: Tensor | None, vectors: Vectors, modes: Modes) -> Environments:
         return cp_environments(vectors, modes)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
+from getd.models.aliases import Candidates
 from getd.models.base import ScoringModel
 
 
@@ -27,7 +28,7 @@ class Ensemble(ScoringModel):
             yield member
 
     def score_candidates(
-        self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None
+        self, relation: Tensor, entities: Tensor, position: int, candidates: Candidates = None
     ) -> Tensor:
         scores = []
         for member in self:

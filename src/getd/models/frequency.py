@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from getd.facts.facts import Facts
+from getd.models.aliases import Candidates
 from getd.models.base import ModelSizes, ScoringModel
-from getd.models.counts import Counts, CountsByName, distinct_candidates
+from getd.models.counts import Counts, CountsByName, score_distinct
 
 
 class Frequency(ScoringModel):
@@ -51,14 +52,17 @@ class Frequency(ScoringModel):
         return model
 
     def score_candidates(
-        self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None
+        self, relation: Tensor, entities: Tensor, position: int, candidates: Candidates = None
     ) -> Tensor:
         distinct, row = relation.unique(return_inverse=True)  # type: ignore[no-untyped-call]
-        columns, order = distinct_candidates(candidates)
-        width = self.n_entities if columns is None else len(columns)
-        scores = relation.new_zeros(len(distinct), width, dtype=torch.float64)
-        self.counts.add_to(scores, f"{entities.shape[1]}-{position}", distinct, columns)
-        return scores[row] if order is None else scores[:, order][row]
+
+        def score(columns: Candidates) -> Tensor:
+            width = self.n_entities if columns is None else len(columns)
+            scores = relation.new_zeros(len(distinct), width, dtype=torch.float64)
+            self.counts.add_to(scores, f"{entities.shape[1]}-{position}", distinct, columns)
+            return scores
+
+        return score_distinct(score, candidates)[row]
 
     def score_relations(self, entities: Tensor) -> Tensor:
         scores = entities.new_zeros(1, self.n_relations, dtype=torch.float64)

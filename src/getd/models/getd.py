@@ -10,16 +10,15 @@ The core is never built.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from pydantic import PositiveInt
 from torch import Tensor, nn
 
-from getd.algebra.leave_one_out import Vectors
+from getd.algebra.aliases import Environments, Modes, Vectors
 from getd.algebra.reshape import check_reshape, reshaped_environments
 from getd.algebra.ring import ring_shapes
 from getd.errors import ShapeError
+from getd.models.aliases import RandomSource
 from getd.models.base import ModelSizes
 from getd.models.layers import drop_out
 from getd.models.multilinear import CoreSettings, MultilinearModel
@@ -28,7 +27,6 @@ from getd.models.multilinear import CoreSettings, MultilinearModel
 class GETDSettings(CoreSettings):
     """Settings of ``[model]`` with ``name = "getd"``."""
 
-    entity_dim: PositiveInt = 25
     ring_shape: tuple[PositiveInt, ...] | None = None  # sizes of the cores; None: one per mode
     ring_ranks: PositiveInt | tuple[PositiveInt, ...] = 40  # of all bonds, or of each
 
@@ -39,7 +37,7 @@ class GETD(MultilinearModel):
     parameters_formula = "|E|d + |R|d_r + the cores' R_i n_i R_i+1"
 
     def __init__(
-        self, sizes: ModelSizes, settings: GETDSettings, generator: torch.Generator | None = None
+        self, sizes: ModelSizes, settings: GETDSettings, generator: RandomSource = None
     ) -> None:
         super().__init__(sizes, settings, generator, relation_dim=settings.relation_dim)
         if settings.ring_shape is not None and len(self.arities) > 1:
@@ -57,9 +55,7 @@ class GETD(MultilinearModel):
                 cores.append(core / (size * left) ** 0.5)
             self.rings[str(n)] = nn.ParameterList(cores)
 
-    def environments(
-        self, relation: Tensor | None, vectors: Vectors, modes: Sequence[int]
-    ) -> list[Tensor]:
+    def environments(self, relation: Tensor | None, vectors: Vectors, modes: Modes) -> Environments:
         arity = len(vectors) - 1
         ring = self.rings[str(arity)]
         assert isinstance(ring, nn.ParameterList)

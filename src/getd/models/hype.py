@@ -11,15 +11,14 @@ for a batch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from pydantic import PositiveInt
 from torch import Tensor, nn
 
+from getd.algebra.aliases import Environments, Modes, Vectors
 from getd.algebra.cp import cp_environments
-from getd.algebra.leave_one_out import Vectors
 from getd.errors import ShapeError
+from getd.models.aliases import RandomSource
 from getd.models.base import ModelSizes
 from getd.models.multilinear import MultilinearModel
 from getd.models.settings import TensorModelSettings
@@ -28,7 +27,6 @@ from getd.models.settings import TensorModelSettings
 class HypESettings(TensorModelSettings):
     """Settings of ``[model]`` with ``name = "hype"``."""
 
-    entity_dim: PositiveInt = 25
     filters: PositiveInt = 6  # of each position
     filter_width: PositiveInt = 5
     stride: PositiveInt = 2
@@ -41,7 +39,7 @@ class HypE(MultilinearModel):
     parameters_formula = "|E|d + |R|d + n f w + f ((d - w) / s + 1) d"
 
     def __init__(
-        self, sizes: ModelSizes, settings: HypESettings, generator: torch.Generator | None = None
+        self, sizes: ModelSizes, settings: HypESettings, generator: RandomSource = None
     ) -> None:
         super().__init__(sizes, settings, generator)
         d = settings.entity_dim
@@ -58,9 +56,7 @@ class HypE(MultilinearModel):
         self.filters = nn.Parameter(filters / width**0.5)
         self.projection = nn.Parameter(projection / (n_filters * n_windows) ** 0.5)
 
-    def environments(
-        self, relation: Tensor | None, vectors: Vectors, modes: Sequence[int]
-    ) -> list[Tensor]:
+    def environments(self, relation: Tensor | None, vectors: Vectors, modes: Modes) -> Environments:
         r, *entities = vectors
         matrices = self.position_matrices(len(entities))
         mapped = [r]

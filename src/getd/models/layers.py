@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from getd.choices import NormKind
+from getd.models.aliases import Positions, RandomSource
 from getd.models.norms import make_norm
 from getd.models.settings import TensorModelSettings
 
 
 def embedding(
-    n: int, dim: int, scale: float, generator: torch.Generator | None, sparse: bool = False
+    n: int, dim: int, scale: float, generator: RandomSource, sparse: bool = False
 ) -> nn.Embedding:
     """Make a table of random vectors with a standard deviation of ``scale``.
 
@@ -32,7 +33,13 @@ def drop_out(values: Tensor, share: float, training: bool) -> Tensor:
     return values * (kept / (1 - share))
 
 
-class NormDropout(nn.Module):
+class VectorLayer(nn.Module):
+    """Turns vectors into others of the same shape."""
+
+    __call__: Callable[..., Tensor]
+
+
+class NormDropout(VectorLayer):
     """A norm, then dropout; acts on the last axis, ``(…, d)``."""
 
     def __init__(self, dim: int, norm: NormKind, dropout: float) -> None:
@@ -40,25 +47,25 @@ class NormDropout(nn.Module):
         self.norm = make_norm(norm, dim)
         self.dropout = dropout
 
-    def forward(self, vectors: Tensor, positions: Sequence[int] | None = None) -> Tensor:
+    def forward(self, vectors: Tensor, positions: Positions | None = None) -> Tensor:
         """Normalise vectors; all positions are treated the same way."""
-        rows = vectors if vectors.dim() == 2 else vectors.reshape(-1, vectors.shape[-1])
+        rows = vectors.flatten(0, -2)
         if self.norm is not None:
             rows = self.norm(rows)
-        rows = drop_out(rows, self.dropout, self.training)
-        return rows if vectors.dim() == 2 else rows.view(vectors.shape)
+        return drop_out(rows, self.dropout, self.training).view_as(vectors)
 
 
-class PositionNormDropout(nn.Module):
+class PositionNormDropout(VectorLayer):
     """The same with a norm for each of ``n`` positions; acts on ``(b, positions, d)``."""
 
     def __init__(self, n: int, dim: int, norm: NormKind, dropout: float) -> None:
         super().__init__()
         self.each = nn.ModuleList(NormDropout(dim, norm, dropout) for _ in range(n))
 
-    def forward(self, vectors: Tensor, positions: Sequence[int] | None = None) -> Tensor:
+    def forward(self, vectors: Tensor, positions: Positions | None = None) -> Tensor:
         norms = self.each if positions is None else [self.each[p] for p in positions]
-        normalised = [norm(column) for norm, column in zip(norms, vectors.unbind(1), strict=True)]
+        columns = zip(norms, vectors.unbind(1), strict=True)
+        normalised = [norm(column) for norm, column in columns]
         return torch.stack(normalised, dim=1) if normalised else vectors
 
 
@@ -78,18 +85,19 @@ class Norms(nn.Module):
         has_relation_query: bool,
     ) -> None:
         super().__init__()
+        norm = settings.norm
         by_position = settings.norms_by_position and not settings.reciprocal
 
-        def of_entities(dropout: float) -> nn.Module:
+        def of_entities(dropout: float) -> VectorLayer:
             if by_position:
-                return PositionNormDropout(arity, entity_dim, settings.norm, dropout)
-            return NormDropout(entity_dim, settings.norm, dropout)
+                return PositionNormDropout(arity, entity_dim, norm, dropout)
+            return NormDropout(entity_dim, norm, dropout)
 
-        self.relation = NormDropout(relation_dim, settings.norm, settings.relation_dropout)
+        self.relation = NormDropout(relation_dim, norm, settings.relation_dropout)
         self.entity = of_entities(settings.entity_dropout)
         self.query = of_entities(settings.query_dropout)
         if has_relation_query:
-            self.relation_query = NormDropout(relation_dim, settings.norm, settings.query_dropout)
+            self.relation_query = NormDropout(relation_dim, norm, settings.query_dropout)
 
 
 class NormsByArity(nn.ModuleDict):

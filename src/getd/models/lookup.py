@@ -16,8 +16,9 @@ import torch
 from torch import Tensor
 
 from getd.facts.facts import Facts
-from getd.models.base import ScoringModel
-from getd.models.counts import Counts, CountsByName, distinct_candidates
+from getd.models.aliases import Candidates
+from getd.models.base import ScoringModel, other_positions
+from getd.models.counts import Counts, CountsByName, score_distinct
 from getd.models.frequency import Frequency
 
 GRID = 2.0**-26
@@ -66,18 +67,19 @@ class Lookup(ScoringModel):
         return model
 
     def score_candidates(
-        self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None
+        self, relation: Tensor, entities: Tensor, position: int, candidates: Candidates = None
     ) -> Tensor:
         arity = entities.shape[1]
-        columns, order = distinct_candidates(candidates)
-        frequency = self.frequency.score_candidates(relation, entities, position, columns)
-        sums = torch.zeros_like(frequency)
-        for given in range(arity):
-            if given != position:
+
+        def score(columns: Candidates) -> Tensor:
+            frequency = self.frequency.score_candidates(relation, entities, position, columns)
+            sums = torch.zeros_like(frequency)
+            for given in other_positions(entities, position):
                 keys = relation * self.n_entities + entities[:, given]
                 self.counts.add_to(sums, f"{arity}-{position}-{given}", keys, columns)
-        scores = self._break_ties(sums, frequency, arity)
-        return scores if order is None else scores[:, order]
+            return self._break_ties(sums, frequency, arity)
+
+        return score_distinct(score, candidates)
 
     def score_relations(self, entities: Tensor) -> Tensor:
         arity = entities.shape[1]

@@ -9,15 +9,14 @@ the core contracted with everything else, its *environment*.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from pydantic import PositiveInt
 from torch import Tensor
 
-from getd.algebra.leave_one_out import Vectors
+from getd.algebra.aliases import Environments, Modes, Vectors
+from getd.models.aliases import RandomSource
 from getd.models.base import DotProductModel, ModelSizes, other_positions
-from getd.models.layers import NormsByArity, embedding
+from getd.models.layers import Norms, NormsByArity, embedding
 from getd.models.settings import Dropout, TensorModelSettings
 
 
@@ -35,7 +34,7 @@ class MultilinearModel(DotProductModel):
         self,
         sizes: ModelSizes,
         settings: TensorModelSettings,
-        generator: torch.Generator | None = None,
+        generator: RandomSource = None,
         *,
         entity_dim: int | None = None,
         relation_dim: int | None = None,
@@ -43,7 +42,6 @@ class MultilinearModel(DotProductModel):
         super().__init__(sizes)
         scale = settings.initial_scale
         entity_dim = entity_dim or settings.entity_dim
-        assert entity_dim is not None
         relation_dim = relation_dim or entity_dim
 
         # The sizes of the modes of the core, by arity.
@@ -52,9 +50,7 @@ class MultilinearModel(DotProductModel):
         self.relation = embedding(sizes.n_relations, relation_dim, scale, generator)
         self.norms = NormsByArity(self.arities, entity_dim, relation_dim, settings)
 
-    def environments(
-        self, relation: Tensor | None, vectors: Vectors, modes: Sequence[int]
-    ) -> list[Tensor]:
+    def environments(self, relation: Tensor | None, vectors: Vectors, modes: Modes) -> Environments:
         """Contract the core with all vectors but one, for each of these modes; 0 is the relation.
 
         The vector of a single mode is ``None``. ``relation`` are the ids, where they are given:
@@ -68,42 +64,35 @@ class MultilinearModel(DotProductModel):
         e = norms.entity(self.entity(entities[:, given]), given)  # (b, n - 1, d_e)
         r = norms.relation(self.relation(relation))  # (b, d_r)
 
-        vectors = [r, *e.unbind(1)]
-        vectors.insert(position + 1, None)
-        environments = self.environments(relation, vectors, [position + 1])
+        mode = position + 1
+        vectors: list[Tensor | None] = [r, *e.unbind(1)]
+        vectors.insert(mode, None)
+        environments = self.environments(relation, vectors, [mode])
         q = torch.stack(environments, dim=1)  # (b, 1, d_e)
-        query: Tensor = norms.query(q, [position]).squeeze(1)
-        return query
+        return norms.query(q, [position]).squeeze(1)
 
     def queries(self, relation: Tensor, entities: Tensor) -> Tensor:
+        norms, vectors = self._normalised(relation, entities)
+        environments = self.environments(relation, vectors, range(1, len(vectors)))
+        return norms.query(torch.stack(environments, dim=1))
+
+    def all_queries(self, relation: Tensor, entities: Tensor) -> tuple[Tensor, Tensor]:
+        norms, vectors = self._normalised(relation, entities)
+        first, *others = self.environments(relation, vectors, range(len(vectors)))
+        return norms.query(torch.stack(others, dim=1)), norms.relation_query(first)
+
+    def _normalised(self, relation: Tensor, entities: Tensor) -> tuple[Norms, list[Tensor]]:
+        """Return the norms of facts, and their vectors, normalised: one for each mode."""
         norms = self.norms.of(self.check_arity(entities))
         r = norms.relation(self.relation(relation))  # (b, d_r)
         e = norms.entity(self.entity(entities))  # (b, n, d_e)
-        modes = range(1, 1 + entities.shape[1])
-        environments = self.environments(relation, [r, *e.unbind(1)], modes)
-        queries: Tensor = norms.query(torch.stack(environments, dim=1))
-        return queries
-
-    def all_queries(self, relation: Tensor, entities: Tensor) -> tuple[Tensor, Tensor]:
-        norms = self.norms.of(self.check_arity(entities))
-        r = norms.relation(self.relation(relation))
-        e = norms.entity(self.entity(entities))
-        modes = range(1 + entities.shape[1])
-        first, *others = self.environments(relation, [r, *e.unbind(1)], modes)
-        return norms.query(torch.stack(others, dim=1)), norms.relation_query(first)
-
-    def candidates(self, position: int) -> Tensor:
-        return self.entity.weight
+        return norms, [r, *e.unbind(1)]
 
     def relation_query(self, entities: Tensor) -> Tensor:
         norms = self.norms.of(self.check_arity(entities))
         e = norms.entity(self.entity(entities))
         (environment,) = self.environments(None, [None, *e.unbind(1)], [0])
-        query: Tensor = norms.relation_query(environment)
-        return query
+        return norms.relation_query(environment)
 
     def relation_candidates(self) -> Tensor:
         return self.relation.weight
-
-    def factors(self, relation: Tensor, entities: Tensor) -> list[Tensor]:
-        return [self.relation(relation), *self.entity(entities).unbind(1)]

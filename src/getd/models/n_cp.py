@@ -6,13 +6,11 @@ r"""n-CP: canonical polyadic scoring, one entity table per position.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
-from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from getd.algebra.cp import cp_environments
+from getd.models.aliases import Factors, Positions, RandomSource
 from getd.models.base import DotProductModel, ModelSizes, other_positions
 from getd.models.layers import NormsByArity, embedding
 from getd.models.settings import TensorModelSettings
@@ -21,7 +19,6 @@ from getd.models.settings import TensorModelSettings
 class NCPSettings(TensorModelSettings):
     """Settings of ``[model]`` with ``name = "n-cp"``."""
 
-    entity_dim: PositiveInt = 25
     norms_by_position: bool = True  # as each position has a table of its own
 
 
@@ -29,9 +26,10 @@ class NCP(DotProductModel):
     """The sum of products of embeddings; all arities share the tables of their positions."""
 
     parameters_formula = "n|E|d + |R|d"
+    entity: nn.ModuleList  # type: ignore[assignment]
 
     def __init__(
-        self, sizes: ModelSizes, settings: NCPSettings, generator: torch.Generator | None = None
+        self, sizes: ModelSizes, settings: NCPSettings, generator: RandomSource = None
     ) -> None:
         super().__init__(sizes)
         d = settings.entity_dim
@@ -49,8 +47,7 @@ class NCP(DotProductModel):
         if given:
             e = norms.entity(self._vectors(entities, given), given)
             q = q * e.prod(dim=1)
-        query: Tensor = norms.query(q.unsqueeze(1), [position]).squeeze(1)
-        return query
+        return norms.query(q.unsqueeze(1), [position]).squeeze(1)
 
     def queries(self, relation: Tensor, entities: Tensor) -> Tensor:
         norms = self.norms.of(self.check_arity(entities))
@@ -58,8 +55,7 @@ class NCP(DotProductModel):
         e = norms.entity(self._vectors(entities))  # (b, n, d)
         modes = range(1, 1 + entities.shape[1])
         environments = cp_environments([r, *e.unbind(1)], modes)
-        queries: Tensor = norms.query(torch.stack(environments, dim=1))
-        return queries
+        return norms.query(torch.stack(environments, dim=1))
 
     def candidates(self, position: int) -> Tensor:
         table = self.entity[position]
@@ -69,16 +65,15 @@ class NCP(DotProductModel):
     def relation_query(self, entities: Tensor) -> Tensor:
         norms = self.norms.of(self.check_arity(entities))
         e = norms.entity(self._vectors(entities))
-        query: Tensor = norms.relation_query(e.prod(dim=1))
-        return query
+        return norms.relation_query(e.prod(dim=1))
 
     def relation_candidates(self) -> Tensor:
         return self.relation.weight
 
-    def factors(self, relation: Tensor, entities: Tensor) -> list[Tensor]:
+    def factors(self, relation: Tensor, entities: Tensor) -> Factors:
         return [self.relation(relation), *self._vectors(entities).unbind(1)]
 
-    def _vectors(self, entities: Tensor, positions: Sequence[int] | None = None) -> Tensor:
+    def _vectors(self, entities: Tensor, positions: Positions | None = None) -> Tensor:
         """Return the vectors of entities at positions, by default all: ``(b, positions, d)``."""
         positions = range(entities.shape[1]) if positions is None else positions
         return torch.stack([self.entity[j](entities[:, j]) for j in positions], dim=1)

@@ -1,23 +1,20 @@
-r"""n-TuckER: multilinear scoring with a dense core, TuckER for any arity.
-
-.. math::
-    \phi(r, e_1, \dots, e_n) = \mathcal{W} \times_1 r \times_2 e_1 \cdots \times_{n+1} e_n
+r"""n-TuckER: multilinear scoring with a dense core :math:`\mathcal{W}`, TuckER for any arity.
 
 The core holds :math:`d_r d_e^n` numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 
 import torch
 from pydantic import PositiveInt
 from torch import Tensor, nn
 
-from getd.algebra.leave_one_out import Vectors
+from getd.algebra.aliases import Environments, Modes, Vectors
 from getd.algebra.tucker import tucker_environments
 from getd.errors import ShapeError
+from getd.models.aliases import RandomSource
 from getd.models.base import ModelSizes
 from getd.models.layers import drop_out
 from getd.models.multilinear import CoreSettings, MultilinearModel
@@ -31,7 +28,8 @@ USUAL_CORE = 2**24
 class NTuckERSettings(CoreSettings):
     """Settings of ``[model]`` with ``name = "n-tucker"``."""
 
-    entity_dim: PositiveInt | None = None  # None: 25, less where the core would be too large
+    # None: 25, less where the core would be too large.
+    entity_dim: PositiveInt | None = None  # type: ignore[assignment]
 
 
 class NTuckER(MultilinearModel):
@@ -40,7 +38,7 @@ class NTuckER(MultilinearModel):
     parameters_formula = "|E|d + |R|d_r + d_r d^n"
 
     def __init__(
-        self, sizes: ModelSizes, settings: NTuckERSettings, generator: torch.Generator | None = None
+        self, sizes: ModelSizes, settings: NTuckERSettings, generator: RandomSource = None
     ) -> None:
         entity_dim = settings.entity_dim or usual_dim(max(sizes.arities))
         super().__init__(
@@ -60,9 +58,7 @@ class NTuckER(MultilinearModel):
             core = torch.randn(dims, generator=generator) / (size / entity_dim) ** 0.5
             self.cores[str(n)] = nn.Parameter(core)
 
-    def environments(
-        self, relation: Tensor | None, vectors: Vectors, modes: Sequence[int]
-    ) -> list[Tensor]:
+    def environments(self, relation: Tensor | None, vectors: Vectors, modes: Modes) -> Environments:
         core = self.cores[str(len(vectors) - 1)]
         core = drop_out(core, self.core_dropout, self.training)
         first, *others = vectors

@@ -17,7 +17,6 @@ relu never falls and every pair of positions counts, so the minimum of all pairs
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import sqrt
 from typing import Any, Literal
 
@@ -26,14 +25,15 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from getd.models.base import ModelSizes, RoleTable, ScoringModel, by_relation, other_positions
+from getd.models.aliases import Candidates, Factors, OwnAndShared, Positions, RandomSource, Shared
+from getd.models.base import ModelSizes, RoleTable, ScoringModel, other_positions
 from getd.models.layers import embedding
 from getd.models.norms import BatchNorm
+from getd.models.parts import by_relation, score_each_position, score_in_parts
 from getd.models.settings import ModelSettings
 
 BUDGET = 2**22  # numbers held at a time, where each question or relation has its own features
 CACHE_BUDGET = 2**18  # the same where one question meets candidates, to stay in the caches
-MOMENTUM = 0.1  # weight of a batch in the running mean and variance
 
 Affine = tuple[Tensor | float, Tensor]  # what features are multiplied with, and what is added
 
@@ -56,7 +56,7 @@ class NaLP(ScoringModel):
     parameters_formula = "|E|d + n|R|d + 2df + f + 2fu + 2u + 1"
 
     def __init__(
-        self, sizes: ModelSizes, settings: NaLPSettings, generator: torch.Generator | None = None
+        self, sizes: ModelSizes, settings: NaLPSettings, generator: RandomSource = None
     ) -> None:
         super().__init__(sizes)
         d = settings.entity_dim
@@ -89,10 +89,10 @@ class NaLP(ScoringModel):
 
         self.norms = nn.ModuleDict()
         for n in self.arities if settings.batch_norm else ():
-            self.norms[str(n)] = BatchNorm(f, momentum=MOMENTUM, affine=False)
+            self.norms[str(n)] = BatchNorm(f, affine=False)
 
     def score_candidates(
-        self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None
+        self, relation: Tensor, entities: Tensor, position: int, candidates: Candidates = None
     ) -> Tensor:
         self.check_arity(entities)
         given = other_positions(entities, position)
@@ -101,32 +101,31 @@ class NaLP(ScoringModel):
         return self._score(relation, least, position, candidates, affine)
 
     def score_positions(
-        self, relation: Tensor, entities: Tensor, own: Tensor, shared: Tensor | None = None
-    ) -> tuple[Tensor, Tensor | None]:
+        self, relation: Tensor, entities: Tensor, own: Tensor, shared: Shared = None
+    ) -> OwnAndShared:
         n = self.check_arity(entities)
         related, affine = self._given(relation, entities, range(n))
         least = [_minima(related, other_positions(entities, p)) for p in range(n)]
 
-        own_scores = [self._score(relation, least[p], p, own[:, p], affine) for p in range(n)]
-        if shared is None:
-            return torch.stack(own_scores, dim=1), None
-        shared_scores = [self._score(relation, least[p], p, shared[p], affine) for p in range(n)]
-        return torch.stack(own_scores, dim=1), torch.stack(shared_scores, dim=1)
+        def score(position: int, candidates: Tensor) -> Tensor:
+            return self._score(relation, least[position], position, candidates, affine)
+
+        return score_each_position(score, own, shared)
 
     def score_relations(self, entities: Tensor) -> Tensor:
         n = self.check_arity(entities)
         vectors = self.entity(entities) @ self.entity_filters.T  # (b, n, f)
         scale, shift = self._affine(n, None)
-        relations = torch.arange(self.n_relations, device=entities.device)
 
-        scores = []
-        for part in torch.split(relations, max(1, BUDGET // (entities.numel() * len(self.pair)))):
+        def score(part: Tensor) -> Tensor:
             mapped = vectors.unsqueeze(1) + self._roles(part, range(n))  # (b, r, n, f)
-            related = self._related((mapped * scale + shift).relu_())  # (b, r, n, 2u)
-            scores.append(self._output(related.amin(dim=2)))
-        return torch.cat(scores, dim=1)
+            related = self._related(mapped * scale + shift)  # (b, r, n, 2u)
+            return self._output(related.amin(dim=2))
 
-    def factors(self, relation: Tensor, entities: Tensor) -> list[Tensor]:
+        relations = torch.arange(self.n_relations, device=entities.device)
+        return score_in_parts(score, relations, BUDGET // (entities.numel() * len(self.pair)))
+
+    def factors(self, relation: Tensor, entities: Tensor) -> Factors:
         roles = self.role(self._role_ids(relation, range(entities.shape[1])))
         return [roles.flatten(1), *self.entity(entities).unbind(1)]
 
@@ -134,38 +133,41 @@ class NaLP(ScoringModel):
         return {"role": RoleTable(self.role, self.role_numbers)}
 
     def _given(
-        self, relation: Tensor, entities: Tensor, positions: Sequence[int]
+        self, relation: Tensor, entities: Tensor, positions: Positions
     ) -> tuple[Tensor, Affine]:
         """Return what the entities at positions are to others, ``(b, k, 2u)``, and their norm."""
         roles = self._roles(relation, positions)
         mapped = roles + self.entity(entities[:, positions]) @ self.entity_filters.T
         scale, shift = self._affine(entities.shape[1], mapped)
-        return self._related((mapped * scale + shift).relu_()), (scale, shift)
+        return self._related(mapped * scale + shift), (scale, shift)
 
     def _score(
         self,
         relation: Tensor,
         least: Tensor,
         position: int,
-        candidates: Tensor | None,
+        candidates: Candidates,
         affine: Affine,
     ) -> Tensor:
         """Score candidates at a position; the given entities have the minima ``least (b, 2u)``."""
         scale, shift = affine
         role = self._roles(relation, [position]) * scale + shift  # (b, 1, f)
-        scores = []
-        if candidates is not None and candidates.dim() == 2:
-            for part in torch.split(candidates, max(1, BUDGET // least.numel()), dim=1):
-                mapped = self.entity(part) @ self.entity_filters.T  # (b, m, f)
-                related = self._related((role + mapped * scale).relu_())
-                scores.append(self._output(torch.minimum(related, least.unsqueeze(1))))
-            return torch.cat(scores, dim=1)
 
-        vectors = self.entity.weight if candidates is None else self.entity(candidates)
-        for part in torch.split(vectors, max(1, CACHE_BUDGET // len(self.pair))):
+        def score_own(part: Tensor) -> Tensor:
+            mapped = self.entity(part) @ self.entity_filters.T  # (b, m, f)
+            related = self._related(role + mapped * scale)
+            return self._output(torch.minimum(related, least.unsqueeze(1)))
+
+        if candidates is not None and candidates.dim() == 2:
+            return score_in_parts(score_own, candidates, BUDGET // least.numel())
+
+        def score_shared(part: Tensor) -> Tensor:
             mapped = part @ self.entity_filters.T * scale
-            scores.append(self._score_shared(relation, role, least, mapped))
-        return torch.cat(scores, dim=1) + self.output_bias
+            return self._score_shared(relation, role, least, mapped)
+
+        vectors = self.entity_vectors(candidates)
+        size = CACHE_BUDGET // len(self.pair)
+        return score_in_parts(score_shared, vectors, size, dim=0) + self.output_bias
 
     def _score_shared(
         self, relation: Tensor, role: Tensor, least: Tensor, mapped: Tensor
@@ -184,17 +186,17 @@ class NaLP(ScoringModel):
 
         return by_relation(relation, score)
 
-    def _role_ids(self, relation: Tensor, positions: Sequence[int]) -> Tensor:
+    def _role_ids(self, relation: Tensor, positions: Positions) -> Tensor:
         return self.role_numbers[relation][:, positions]
 
-    def _roles(self, relation: Tensor, positions: Sequence[int]) -> Tensor:
+    def _roles(self, relation: Tensor, positions: Positions) -> Tensor:
         """Return the part of features that comes from the roles of positions, ``(b, k, f)``."""
         roles: Tensor = self.role(self._role_ids(relation, positions)) @ self.role_filters.T
         return roles
 
-    def _related(self, features: Tensor) -> Tensor:
-        """Return ``U A`` and ``V A + b``, side by side: ``(…, 2u)``."""
-        return nn.functional.linear(features, self.pair, self._related_bias())
+    def _related(self, mapped: Tensor) -> Tensor:
+        """Return ``U A`` and ``V A + b``, side by side: ``(…, 2u)``; features are made in place."""
+        return nn.functional.linear(mapped.relu_(), self.pair, self._related_bias())
 
     def _related_bias(self) -> Tensor:
         return nn.functional.pad(self.pair_bias, (len(self.pair_bias), 0))
@@ -212,22 +214,15 @@ class NaLP(ScoringModel):
         assert isinstance(norm, BatchNorm)
         mean = norm.running_mean
         variance = norm.running_var
-        assert mean is not None
-        assert variance is not None
-
         if norm.training and mapped is not None and mapped[..., 0].numel() > 1:
-            rate = norm.rate()
-            running_mean = mean
-            running_variance = variance
             variance, mean = torch.var_mean(mapped, (0, 1))
-            running_variance.lerp_(variance.detach(), rate)
-            running_mean.lerp_(mean.detach(), rate)
+            norm.keep(mean, variance)
 
         scale = (variance + norm.eps).rsqrt()
         return scale, self.filter_bias - mean * scale
 
 
-def _minima(related: Tensor, positions: Sequence[int]) -> Tensor:
+def _minima(related: Tensor, positions: Positions) -> Tensor:
     """Return the minima ``(b, 2u)`` over positions; infinite over none."""
     if not positions:
         return related.new_full((related.shape[0], related.shape[2]), torch.inf)

@@ -32,6 +32,9 @@ CONSTANT = 1e-10
 class BatchNorm(nn.BatchNorm1d):
     """Batch norm over all axes but the second, whose statistics can be taken again."""
 
+    running_mean: Tensor
+    running_var: Tensor
+    momentum: float
     # Since the statistics were last begun; None: they are a moving average.
     batches_taken: int | None = None
 
@@ -43,23 +46,22 @@ class BatchNorm(nn.BatchNorm1d):
         parameters = self.weight, self.bias
         return torch.batch_norm(rows, *parameters, *statistics, of_batch, rate, self.eps, False)
 
-    def begin_statistics(self) -> None:
-        """Take the statistics from the batches to come."""
-        self.batches_taken = 0
+    def keep(self, mean: Tensor, variance: Tensor) -> None:
+        """Let the statistics of a batch count in those that are kept."""
+        rate = self.rate()
+        self.running_mean.lerp_(mean.detach(), rate)
+        self.running_var.lerp_(variance.detach(), rate)
 
     def end_statistics(self) -> None:
         """Keep what was taken; a constant dimension is not scaled, as that only scales rounding."""
         taken = self.batches_taken
         self.batches_taken = None
         if taken:
-            assert self.running_mean is not None
-            assert self.running_var is not None
             self.running_var[self.running_var <= CONSTANT * self.running_mean**2] = 1.0
 
     def rate(self) -> float:
         """Return the weight of this batch in the statistics that are kept."""
         if self.batches_taken is None:
-            assert self.momentum is not None
             return self.momentum
         self.batches_taken += 1
         return 1 / self.batches_taken
@@ -83,7 +85,7 @@ def taking_statistics(model: nn.Module, norms: Sequence[BatchNorm]) -> Iterator[
     with evaluation_mode(model):
         for norm in norms:
             norm.train()
-            norm.begin_statistics()
+            norm.batches_taken = 0
         try:
             yield
         finally:

@@ -15,6 +15,7 @@ relation:
 
 from __future__ import annotations
 
+from functools import partial
 from math import sqrt
 from typing import Any, Literal
 
@@ -24,8 +25,10 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import logsigmoid, normalize, softplus
 
-from getd.models.base import ModelSizes, ScoringModel, by_relation, other_positions
+from getd.models.aliases import Candidates, RandomSource, Tables
+from getd.models.base import ModelSizes, ScoringModel, other_positions
 from getd.models.layers import embedding
+from getd.models.parts import by_relation, score_in_parts
 from getd.models.settings import ModelSettings
 from getd.models.transe import lengths
 
@@ -56,7 +59,7 @@ class MTransH(ScoringModel):
     parameters_formula = "|E|d + 2|R|d + n|R|"
 
     def __init__(
-        self, sizes: ModelSizes, settings: MTransHSettings, generator: torch.Generator | None = None
+        self, sizes: ModelSizes, settings: MTransHSettings, generator: RandomSource = None
     ) -> None:
         super().__init__(sizes)
         d = settings.entity_dim
@@ -71,7 +74,7 @@ class MTransH(ScoringModel):
         self.share = embedding(sizes.n_relations, max(self.arities), 1.0, generator)
 
     def score_candidates(
-        self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None
+        self, relation: Tensor, entities: Tensor, position: int, candidates: Candidates = None
     ) -> Tensor:
         self.check_arity(entities)
         given = other_positions(entities, position)
@@ -81,22 +84,23 @@ class MTransH(ScoringModel):
         rest = _project(total, normal) + self.relation(relation)  # what a candidate should cancel
         share = shares[:, [position]]  # (b, 1)
 
-        if candidates is not None and candidates.dim() == 2:
-            scores = []
-            for part in torch.split(candidates, max(1, BUDGET // rest.numel()), dim=1):
-                on_plane = _project(self.entity(part), normal.unsqueeze(1))  # (b, m, d)
-                sums = share.unsqueeze(2) * on_plane + rest.unsqueeze(1)
-                scores.append(self._minus(lengths(sums, self.p)))
-            return torch.cat(scores, dim=1)
+        def score_own(part: Tensor) -> Tensor:
+            on_plane = _project(self.entity(part), normal.unsqueeze(1))  # (b, m, d)
+            return self._minus_length(share.unsqueeze(2) * on_plane + rest.unsqueeze(1))
 
-        vectors = self.entity.weight if candidates is None else self.entity(candidates)  # (m, d)
+        if candidates is not None and candidates.dim() == 2:
+            return score_in_parts(score_own, candidates, BUDGET // rest.numel())
+        vectors = self.entity_vectors(candidates)  # (m, d)
         if self.p == 2:
             squares = _squares(rest, share, normal, vectors)
-            return -squares.clamp(min=0) if self.squared else -squares.clamp(min=MIN_SQUARE).sqrt()
+            if self.squared:
+                return -squares.clamp(min=0)
+            return -squares.clamp(min=MIN_SQUARE).sqrt()
 
         # The candidates of questions with one relation are on one plane.
         def distances(rows: Tensor) -> Tensor:
-            on_plane = share[rows[:1]] * _project(vectors, normal[rows[:1]])
+            first = rows[:1]
+            on_plane = share[first] * _project(vectors, normal[first])
             return torch.cdist(rest[rows], -on_plane, 1.0)
 
         return self._minus(by_relation(relation, distances))
@@ -104,21 +108,20 @@ class MTransH(ScoringModel):
     def score_relations(self, entities: Tensor) -> Tensor:
         n = self.check_arity(entities)
         vectors = self.entity(entities)  # (b, n, d)
-        relations = torch.arange(self.n_relations, device=entities.device)
 
-        scores = []
-        for part in torch.split(relations, max(1, BUDGET // vectors[:, 0].numel())):
+        def score(part: Tensor) -> Tensor:
             total = torch.einsum("rj,bjd->brd", self.share(part)[:, :n], vectors)
             on_plane = _project(total, normalize(self.normal(part), dim=1))
-            sums = on_plane + self.relation(part)
-            scores.append(self._minus(lengths(sums, self.p)))
-        return torch.cat(scores, dim=1)
+            return self._minus_length(on_plane + self.relation(part))
 
-    def factors(self, relation: Tensor, entities: Tensor) -> list[Tensor]:
-        return [self.relation(relation), *self.entity(entities).unbind(1)]
+        relations = torch.arange(self.n_relations, device=entities.device)
+        return score_in_parts(score, relations, BUDGET // vectors[:, 0].numel())
 
-    def relation_tables(self) -> dict[str, nn.Embedding]:
+    def relation_tables(self) -> Tables:
         return {"relation": self.relation, "normal": self.normal, "share": self.share}
+
+    def _minus_length(self, vectors: Tensor) -> Tensor:
+        return self._minus(lengths(vectors, self.p))
 
     def _minus(self, lengths: Tensor) -> Tensor:
         return -(lengths**2) if self.squared else -lengths
@@ -130,7 +133,7 @@ class RAE(MTransH):
     parameters_formula = "|E|d + 2|R|d + n|R| + 2dh + 2h + 1"
 
     def __init__(
-        self, sizes: ModelSizes, settings: RAESettings, generator: torch.Generator | None = None
+        self, sizes: ModelSizes, settings: RAESettings, generator: RandomSource = None
     ) -> None:
         super().__init__(sizes, settings, generator)
         self.relatedness_weight = settings.relatedness
@@ -147,7 +150,7 @@ class RAE(MTransH):
         self.output_bias = nn.Parameter(torch.zeros(()))
 
     def score_candidates(
-        self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None
+        self, relation: Tensor, entities: Tensor, position: int, candidates: Candidates = None
     ) -> Tensor:
         scores = super().score_candidates(relation, entities, position, candidates)
         given = other_positions(entities, position)
@@ -156,21 +159,22 @@ class RAE(MTransH):
         related = logsigmoid(self.relatedness(entities[:, given], candidates)).mean(dim=1)
         return scores + self.relatedness_weight * related
 
-    def relatedness(self, given: Tensor, candidates: Tensor | None = None) -> Tensor:
+    def relatedness(self, given: Tensor, candidates: Candidates = None) -> Tensor:
         """Return how likely two entities take part in one fact, before the sigmoid.
 
         ``given`` are ids ``(b, k)``, ``candidates`` ``(m,)``, ``(b, m)`` or all: ``(b, k, m)``.
         """
         one = self.entity(given) @ self.first.T + self.hidden_bias  # (b, k, h)
-        logits = []
+        size = CACHE_BUDGET // len(self.output)  # candidates that have a hidden layer at a time
         if candidates is None:
-            for vectors in torch.split(self.entity.weight, self._chunk()):
-                logits.append(self._logits(one, vectors))
+            score = partial(self._logits, one)
+            logits = score_in_parts(score, self.entity.weight, size, dim=0)
         else:
-            width = self._chunk() if candidates.dim() == 1 else max(1, BUDGET // one.numel())
-            for ids in torch.split(candidates, width, dim=-1):
-                logits.append(self._logits(one, self.entity(ids)))
-        return torch.cat(logits, dim=2) + self.output_bias
+            size = size if candidates.dim() == 1 else BUDGET // one.numel()
+            logits = score_in_parts(
+                lambda ids: self._logits(one, self.entity(ids)), candidates, size
+            )
+        return logits + self.output_bias
 
     def auxiliary_loss(
         self, relation: Tensor, entities: Tensor, negatives: Tensor
@@ -185,10 +189,6 @@ class RAE(MTransH):
         together = logits[:, :, :n][:, others]
         apart = logits[:, :, n:]
         return self.loss_weight * (softplus(-together).mean() + softplus(apart).mean())
-
-    def _chunk(self) -> int:
-        """Return how many candidates of one question have a hidden layer at a time."""
-        return max(1, CACHE_BUDGET // len(self.output))
 
     def _logits(self, one: Tensor, vectors: Tensor) -> Tensor:
         """Join one side's ``(b, k, h)`` with vectors ``(m, d)`` or ``(b, m, d)`` of the other."""
@@ -209,7 +209,8 @@ class _Hidden(torch.autograd.Function):
     def forward(ctx: Any, one: Tensor, other: Tensor, output: Tensor) -> Tensor:
         """Join ``one (q, h)`` and ``other (h, m)`` to ``(q, m)``."""
         ctx.save_for_backward(one, other, output)
-        parts = torch.split(one.unsqueeze(2), max(1, CACHE_BUDGET // other.numel()))
+        ctx.rows = max(1, CACHE_BUDGET // other.numel())
+        parts = torch.split(one.unsqueeze(2), ctx.rows)
         return torch.cat([output @ (part + other).relu_() for part in parts])
 
     @staticmethod
@@ -220,9 +221,8 @@ class _Hidden(torch.autograd.Function):
         other_grad = torch.zeros_like(other)
         output_grad = torch.zeros_like(output)
 
-        rows = max(1, CACHE_BUDGET // other.numel())
-        parts = torch.split(one.unsqueeze(2), rows)
-        for part, flow in zip(parts, torch.split(grad, rows), strict=True):
+        parts = torch.split(one.unsqueeze(2), ctx.rows)
+        for part, flow in zip(parts, torch.split(grad, ctx.rows), strict=True):
             hidden = (part + other).relu_()  # (q, h, m)
             output_grad += (hidden @ flow.unsqueeze(2)).sum(dim=0).squeeze(1)
             flow = output.unsqueeze(1) * flow.unsqueeze(1)

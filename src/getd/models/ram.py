@@ -13,14 +13,13 @@ what a relation learns.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from pydantic import PositiveInt
 from torch import Tensor, nn
 
+from getd.algebra.aliases import Vectors
 from getd.algebra.cp import cp_environments
-from getd.algebra.leave_one_out import Vectors
+from getd.models.aliases import Factors, Positions, RandomSource
 from getd.models.base import DotProductModel, ModelSizes, other_positions
 from getd.models.layers import NormsByArity, embedding
 from getd.models.settings import TensorModelSettings
@@ -41,7 +40,7 @@ class RAM(DotProductModel):
     parameters_formula = "|E|m d + |R|n L + L d + L n m"
 
     def __init__(
-        self, sizes: ModelSizes, settings: RAMSettings, generator: torch.Generator | None = None
+        self, sizes: ModelSizes, settings: RAMSettings, generator: RandomSource = None
     ) -> None:
         super().__init__(sizes)
         d = settings.entity_dim
@@ -65,46 +64,40 @@ class RAM(DotProductModel):
         norms = self.norms.of(self.check_arity(entities))
         given = other_positions(entities, position)
         e = norms.entity(self.entity(entities[:, given]), given)  # (b, n - 1, m d)
-        vectors = [*e.unbind(1)]
+        vectors: list[Tensor | None] = [*e.unbind(1)]
         vectors.insert(position, None)
         q = self._queries(relation, vectors, [position])
-        query: Tensor = norms.query(q, [position]).squeeze(1)
-        return query
+        return norms.query(q, [position]).squeeze(1)
 
     def queries(self, relation: Tensor, entities: Tensor) -> Tensor:
         norms = self.norms.of(self.check_arity(entities))
         e = norms.entity(self.entity(entities))  # (b, n, m d)
-        q = self._queries(relation, e.unbind(1), range(entities.shape[1]))
-        queries: Tensor = norms.query(q)
-        return queries
+        return norms.query(self._queries(relation, e.unbind(1), range(entities.shape[1])))
 
-    def candidates(self, position: int) -> Tensor:
-        return self.entity.weight
-
-    def factors(self, relation: Tensor, entities: Tensor) -> list[Tensor]:
+    def factors(self, relation: Tensor, entities: Tensor) -> Factors:
         """Return the role vectors of the relation, one after the other, and the entities'."""
         roles = self._weights(relation, entities.shape[1]) @ self.basis
         return [roles.flatten(1), *self.entity(entities).unbind(1)]
 
-    def _queries(self, relation: Tensor, vectors: Vectors, positions: Sequence[int]) -> Tensor:
+    def _queries(self, relation: Tensor, vectors: Vectors, positions: Positions) -> Tensor:
         """Return the queries of these positions before their norm, ``(b, positions, m d)``."""
         b = len(relation)
         n = len(vectors)
         m = self.multiplicity
         weights = self._weights(relation, n)
-        patterns = weights @ self.role_patterns(n)
-        patterns = patterns.view(b, n, n, m).transpose(1, 2)  # (b, position, role, m)
+        mixed = weights @ self.role_patterns(n)
+        patterns = mixed.view(b, n, n, m).unbind(2)  # of each position, (b, role, m)
         roles = self.norms.of(n).relation(weights @ self.basis)  # (b, role, d)
 
         seen = [roles.flatten(0, 1), *[None] * n]  # (b role, d)
         for j, vector in enumerate(vectors):
             if vector is not None:
-                seen[j + 1] = (patterns[:, j] @ vector.reshape(b, m, -1)).flatten(0, 1)
+                seen[j + 1] = (patterns[j] @ vector.reshape(b, m, -1)).flatten(0, 1)
 
         queries = []
         environments = cp_environments(seen, [position + 1 for position in positions])
         for position, q in zip(positions, environments, strict=True):
-            queries.append((patterns[:, position].mT @ q.view(b, n, -1)).flatten(1))
+            queries.append((patterns[position].mT @ q.view(b, n, -1)).flatten(1))
         return torch.stack(queries, dim=1)
 
     def role_patterns(self, arity: int) -> Tensor:

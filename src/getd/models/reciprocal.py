@@ -10,13 +10,17 @@ For facts of two entities that is the usual trick: :math:`(h, r, ?)` is asked as
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from getd.models.aliases import Factors
 from getd.models.base import DotProductModel, ModelSizes
 
 
 class Reciprocal(DotProductModel):
-    """A model with a relation for each position; the relation slot is that of the first."""
+    """A model with a relation for each position; the relation slot is that of the first.
+
+    Its relation tables have ``n_relations`` rows for each position, the first position first.
+    """
 
     def __init__(self, sizes: ModelSizes, inner: DotProductModel) -> None:
         super().__init__(sizes)
@@ -39,19 +43,12 @@ class Reciprocal(DotProductModel):
     def relation_candidates(self) -> Tensor:
         return self.inner.relation_candidates()[: self.n_relations]
 
-    def factors(self, relation: Tensor, entities: Tensor) -> list[Tensor]:
+    def factors(self, relation: Tensor, entities: Tensor) -> Factors:
         """Return those of all questions of the facts, ``(b n, d)``."""
         return self.inner.factors(*self._all_turned(relation, entities))
 
-    def given_factors(self, relation: Tensor, entities: Tensor, position: int) -> list[Tensor]:
+    def given_factors(self, relation: Tensor, entities: Tensor, position: int) -> Factors:
         return self.inner.given_factors(*self._turned(relation, entities, position), 0)
-
-    def entity_tables(self) -> dict[str, nn.Embedding]:
-        return {f"inner.{name}": table for name, table in self.inner.entity_tables().items()}
-
-    def relation_tables(self) -> dict[str, nn.Embedding]:
-        """Return tables with ``n_relations`` rows for each position, the first position first."""
-        return {f"inner.{name}": table for name, table in self.inner.relation_tables().items()}
 
     def _turned(self, relation: Tensor, entities: Tensor, position: int) -> tuple[Tensor, Tensor]:
         """Turn facts so that a position comes first: its own relations, ``(b,)`` and ``(b, n)``."""

@@ -21,13 +21,13 @@ class ModelSettings(Settings):
     @property
     def uses_reciprocal(self) -> bool:
         """Whether each open position has relations of its own."""
-        return False
+        return bool(getattr(self, "reciprocal", False))
 
 
 class TensorModelSettings(ModelSettings):
     """Settings of ``[model]`` for models that multiply embeddings."""
 
-    entity_dim: PositiveInt | None = 25  # None: the model chooses it; most models need a number
+    entity_dim: PositiveInt = 25
     # Of relations, given entities and queries; none: the bare multilinear form.
     norm: NormKind = "batch"
     # A norm for each position; None: if batches open one position. Not with reciprocal relations.
@@ -38,10 +38,6 @@ class TensorModelSettings(ModelSettings):
     reciprocal: bool = (
         False  # relations of its own for each open position, which is turned to front
     )
-
-    @property
-    def uses_reciprocal(self) -> bool:
-        return self.reciprocal
 
     @model_validator(mode="before")
     @classmethod

@@ -11,13 +11,10 @@ half of it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from pydantic import PositiveInt
 from torch import Tensor
 
+from getd.algebra.aliases import Environments, Modes, Vectors
 from getd.algebra.cp import cp_environments
-from getd.algebra.leave_one_out import Vectors
 from getd.choices import NormKind
 from getd.models.multilinear import MultilinearModel
 from getd.models.settings import TensorModelSettings
@@ -29,7 +26,6 @@ class SimplESettings(TensorModelSettings):
     SimplE of ``k`` dimensions has ``entity_dim = 2 k``.
     """
 
-    entity_dim: PositiveInt = 25
     norm: NormKind = "none"  # as published
 
 
@@ -38,9 +34,7 @@ class SimplE(MultilinearModel):
 
     parameters_formula = "|E|d + |R|d"
 
-    def environments(
-        self, relation: Tensor | None, vectors: Vectors, modes: Sequence[int]
-    ) -> list[Tensor]:
+    def environments(self, relation: Tensor | None, vectors: Vectors, modes: Modes) -> Environments:
         arity = len(vectors) - 1
         d = self.entity.embedding_dim
         shifts = [0, *(j * d // arity for j in range(arity))]  # by mode; the relation stays

@@ -13,8 +13,10 @@ from pydantic import PositiveInt
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from getd.models.aliases import Candidates, OwnAndShared, RandomSource, Shared
 from getd.models.base import ModelSizes, ScoringModel
 from getd.models.layers import embedding
+from getd.models.parts import score_in_parts
 from getd.models.settings import ModelSettings
 
 BUDGET = 2**24  # numbers held at a time, where questions have candidates of their own
@@ -35,7 +37,7 @@ class TransE(ScoringModel):
     parameters_formula = "|E|d + |R|d"
 
     def __init__(
-        self, sizes: ModelSizes, settings: TransESettings, generator: torch.Generator | None = None
+        self, sizes: ModelSizes, settings: TransESettings, generator: RandomSource = None
     ) -> None:
         super().__init__(sizes)
         d = settings.entity_dim
@@ -46,29 +48,31 @@ class TransE(ScoringModel):
         self.relation = embedding(sizes.n_relations, d, scale, generator)
 
     def score_candidates(
-        self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None
+        self, relation: Tensor, entities: Tensor, position: int, candidates: Candidates = None
     ) -> Tensor:
         self.check_arity(entities)
         moved = self.relation(relation)
-        given = self._vectors(entities[:, 1 - position])
+        given = self.entity_vectors(entities[:, 1 - position])
         goal = given + moved if position else given - moved  # of the missing entity, (b, d)
         if candidates is None or candidates.dim() == 1:
-            return -_distances(goal, self._vectors(candidates), self.p)
+            return -_distances(goal, self.entity_vectors(candidates), self.p)
 
-        distances = []
-        for part in torch.split(candidates, max(1, BUDGET // goal.numel()), dim=1):
-            distances.append(lengths(self._vectors(part) - goal.unsqueeze(1), self.p))
-        return -torch.cat(distances, dim=1)
+        goals = goal.unsqueeze(1)
+        return -score_in_parts(
+            lambda part: lengths(self.entity_vectors(part) - goals, self.p),
+            candidates,
+            BUDGET // goal.numel(),
+        )
 
     def score_positions(
-        self, relation: Tensor, entities: Tensor, own: Tensor, shared: Tensor | None = None
-    ) -> tuple[Tensor, Tensor | None]:
+        self, relation: Tensor, entities: Tensor, own: Tensor, shared: Shared = None
+    ) -> OwnAndShared:
         if shared is not None:
             return super().score_positions(relation, entities, own, shared)
         self.check_arity(entities)
 
         # All entities are looked up together, so that the table gets one gradient.
-        vectors = self._vectors(torch.cat([entities.unsqueeze(2), own], dim=2))
+        vectors = self.entity_vectors(torch.cat([entities.unsqueeze(2), own], dim=2))
         given, candidates = torch.split(vectors, [1, own.shape[2]], dim=2)  # (b, 2, k, d)
         moved = self.relation(relation).unsqueeze(1)
         goals = torch.stack([given[:, 1] - moved, given[:, 0] + moved], dim=1)
@@ -76,15 +80,11 @@ class TransE(ScoringModel):
 
     def score_relations(self, entities: Tensor) -> Tensor:
         self.check_arity(entities)
-        first, second = self._vectors(entities).unbind(1)
+        first, second = self.entity_vectors(entities).unbind(1)
         return -_distances(second - first, self.relation.weight, self.p)
 
-    def factors(self, relation: Tensor, entities: Tensor) -> list[Tensor]:
-        return [self.relation(relation), *self.entity(entities).unbind(1)]
-
-    def _vectors(self, ids: Tensor | None) -> Tensor:
-        """Return the vectors of entities, or of all."""
-        vectors = self.entity.weight if ids is None else self.entity(ids)
+    def entity_vectors(self, ids: Candidates) -> Tensor:
+        vectors = super().entity_vectors(ids)
         return normalize(vectors, dim=-1) if self.unit_entities else vectors
 
 
