@@ -32,20 +32,13 @@ from getd.training.start import train
 REPEATS = 3  # of what is timed; the best counts
 
 
-class BestPublished(Settings):
-    """The best MRR on a data set, and who published it."""
-
-    mrr: float
-    source: str
-
-
 class Published(Settings):
     """``published.toml``: figures that belong to no row."""
 
     statistics: dict[str, tuple[int, ...]]
     fully_expressive: dict[str, bool]
     cost: Seconds
-    best: dict[str, dict[str, BestPublished]]  # by what was trained on
+    best: dict[str, dict[str, float]]  # MRR by data set, by what was trained on
 
 
 @cache

@@ -12,7 +12,7 @@ from getd.io.atomic import atomic_path
 from getd.plots import studies
 from getd.plots.style import html_figure
 from getd.tuning.study import Study
-from getd.tuning.trial import Trial, counts
+from getd.tuning.trial import Trial, describe_states, short
 from getd.visible import visible
 
 PAGE = Path(__file__).with_name("study_page.html")
@@ -34,8 +34,7 @@ def write_page(study: Study, path: Path) -> Path:
 
 
 def _summary(trials: Sequence[Trial], best: Trial | None) -> str:
-    states = [f"{number} {state}" for state, number in counts(trials).items() if number]
-    text = f"<p>{len(trials)} trials: {', '.join(states) or 'none yet'}. "
+    text = f"<p>{len(trials)} trials: {describe_states(trials) or 'none yet'}. "
     text += "Chosen on validation; test was not read.</p>"
     if best is not None:
         values = [f"{name} = {_text(value)}" for name, value in best.values.items()]
@@ -83,6 +82,4 @@ def _table(trials: Sequence[Trial], best: Trial | None, names: Sequence[str]) ->
 
 
 def _text(value: Any) -> str:
-    if value is None:
-        return "–"
-    return f"{value:.4g}" if isinstance(value, float) else visible(str(value))
+    return "–" if value is None else visible(short(value))

@@ -33,6 +33,16 @@ def best_trial(trials: Sequence[Trial]) -> Trial | None:
     return max(done, key=lambda trial: (trial.mrr or 0.0, -trial.number), default=None)
 
 
+def describe_states(trials: Sequence[Trial]) -> str:
+    """Say how many trials are in each state; empty: there are none."""
+    return ", ".join(f"{number} {state}" for state, number in counts(trials).items() if number)
+
+
+def short(value: object) -> str:
+    """Write a setting with four digits."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
 def counts(trials: Sequence[Trial]) -> dict[str, int]:
     """Count the trials in each state."""
     states = [trial.state for trial in trials]
