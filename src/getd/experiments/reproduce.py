@@ -11,7 +11,7 @@ from math import inf
 from pathlib import Path
 
 from getd.errors import ConfigError
-from getd.experiments.measure import OutputFolders, measure
+from getd.experiments.measure import Measurer
 from getd.experiments.result import read_results, result_path, write_result
 from getd.experiments.rows import Point, all_rows, find_row
 from getd.training.callbacks import Callbacks, Interrupted
@@ -69,7 +69,6 @@ def reproduce(
         raise ConfigError(f"--seeds: expected at least 1, found {seeds}")
     rows = list(all_rows().values()) if every_row else [find_row(name) for name in names]
     rows.sort(key=lambda row: row.name in MADE_FROM_RESULTS)
-    folders = OutputFolders(into, runs)
     end = time.monotonic() + 60 * (inf if budget is None else budget)
 
     def is_over() -> bool:
@@ -79,6 +78,8 @@ def reproduce(
     def watch(point: Point) -> Iterator[Callbacks]:
         with progress(point.name) if progress else nullcontext(Callbacks()) as callbacks:
             yield replace(callbacks, should_stop=is_over)
+
+    measurer = Measurer(into, runs, watch)
 
     # Results that exist are kept, except the verdicts on claims, which follow from all others.
     written: list[Path] = []
@@ -90,7 +91,7 @@ def reproduce(
                 break
             for point in row.with_seeds(range(seeds)):
                 if row.name == "claims" or not result_path(into, point).exists():
-                    result = measure(row, point, folders, watch)
+                    result = measurer.measure(row, point)
                     written.append(write_result(into, point, result))
     except Interrupted:
         if not is_over():

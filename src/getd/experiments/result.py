@@ -58,7 +58,7 @@ class Measurement(Result):
     metrics: dict[str, Number]
     interval: tuple[float, float] | None = None  # 95 %, of the MRR
     protocol: Protocol = Protocol(split="test", trained_on=("train",))
-    baselines: Values = Field({}, validation_alias=BASELINES)
+    baselines: Values = Field(default={}, validation_alias=BASELINES)
     by: Table = Field(default_factory=dict)  # metrics by group
     config: Table = Field(default_factory=dict)  # as written; ``settings`` is parsed
     epochs: int | None = None
@@ -96,7 +96,7 @@ class DataStatistics(Record):
 
     counts: WholeNumbers = Field((), validation_alias=MEASURED, serialization_alias="found")
     published: WholeNumbers = ()
-    baselines: Values = Field({}, validation_alias=BASELINES)  # their MRR on test
+    baselines: Values = Field(default={}, validation_alias=BASELINES)  # their MRR on test
     chance: float | None = None  # the MRR of candidates in random order
 
 

@@ -118,9 +118,9 @@ class Row:
         return self.name.split("+")[0]
 
     @property
-    def added(self) -> tuple[str, ...]:
-        """What a derived row adds to its base."""
-        return tuple(self.name.split("+")[1:])
+    def added(self) -> str:
+        """What a derived row adds to its base, with a ``+`` in between."""
+        return self.name.partition("+")[2]
 
     def with_seeds(self, seeds: Iterable[int]) -> list[Point]:
         """Return what is measured; tables and studies have one seed, an ensemble the first."""

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from matplotlib.figure import Figure
 
-from getd.plots.style import LINE_STYLES, WIDE, new_figure
+from getd.plots.style import LINE_STYLES, WIDE, new_figure, plot_values
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def points_figure(
     for line, style in zip(series, cycle(LINE_STYLES), strict=False):
         for axis, values in zip(axes, (line.mrr, line.parameters), strict=False):
             if values:
-                axis.plot(list(values), list(values.values()), label=line.label, **style)
+                plot_values(axis, values, label=line.label, **style)
 
     if reference is not None:
         style = {"color": "gray", "linestyle": "--"}

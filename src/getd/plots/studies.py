@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from getd.plots.style import TRIAL_MARKERS, WIDE, new_figure
+from getd.plots.style import TRIAL_MARKERS, WIDE, new_figure, plot_values
 
 SINGLE = (9.0, 3.6)  # inches: a picture of one axis
 
@@ -67,9 +67,9 @@ def curves_figure(trials: Trials, best: DrawnTrial | None) -> Figure:
 
     for trial in trials:
         style: dict[str, Any] = {"color": "gray", "linewidth": 0.7}
-        if best is not None and trial.number == best.number:
+        if trial == best:
             style = {"color": "tab:orange", "linewidth": 2.5, "zorder": 3}
-        axis.plot(list(trial.curve), list(trial.curve.values()), **style)
+        plot_values(axis, trial.curve, **style)
     return figure
 
 

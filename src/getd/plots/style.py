@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import matplotlib
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from getd.io.atomic import atomic_path
@@ -24,6 +27,11 @@ WIDE = (10.0, 3.6)  # inches: two axes side by side
 def new_figure(width: float, height: float) -> Figure:
     """Return an empty figure; it belongs to no backend, so that of a notebook stays as it is."""
     return Figure(figsize=(width, height), layout="constrained")
+
+
+def plot_values(axis: Axes, values: Mapping[Any, float], **style: Any) -> None:
+    """Draw a line through values, by what the x-axis shows."""
+    axis.plot(list(values), list(values.values()), **style)
 
 
 def html_figure(figure: Figure, caption: str) -> str:

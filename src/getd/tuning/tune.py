@@ -52,8 +52,8 @@ def tune(
 
     The options are those of :func:`getd.tune`; ``retraining`` are the callbacks of that training.
     """
-    tables = dict(config.given if isinstance(config, Config) else config or {})
-    parsed = Config.parse({**tables, "data": tables.get("data", kb.name)}, model)
+    tables = config.given if isinstance(config, Config) else config or {}
+    parsed = Config.parse({"data": kb.name, **tables}, model)
     searched = read_space(space, parsed)
     for split in ("train", "valid"):  # fails before a study is begun
         kb.require(split)
@@ -61,10 +61,10 @@ def tune(
     name = f"{kb.name}-{parsed.model_name}"
     label = str(study) if storage else name
     opened = Study(storage or str(study), label, kb.name, parsed, searched, pruning, seed)
-    folder = RunFolder(Path(out) if out else Path("runs") / f"{name}-tuned")
-    before = opened.get_note("run")
-    if folder.path.exists() and not (before and before["path"] == str(folder.path)):
-        refused = f"{folder.path} is there and not of this study"
+    path = Path(out or Path("runs", f"{name}-tuned"))
+    before = opened.get_note("run") or {}
+    if path.exists() and before.get("path") != str(path):
+        refused = f"{path} is there and not of this study"
         raise RunError(f"{refused}; choose another place with --out")
 
     opened.run(kb, trials, callbacks)
@@ -72,7 +72,7 @@ def tune(
     if best is None:
         hint = "try more trials, or pruning none"
         raise RunError(f"every trial of this study was pruned or lost; {hint}")
-    return StudyResult(opened, best, _retrain(opened, best, kb, folder, retraining))
+    return StudyResult(opened, best, _retrain(opened, best, kb, RunFolder(path), retraining))
 
 
 def _retrain(
@@ -82,7 +82,7 @@ def _retrain(
     this_worker = worker()
     target = {"path": str(folder.path), "trial": best.number}
     before = study.get_note("run")
-    is_same = before is not None and {key: before[key] for key in target} == target
+    is_same = before is not None and target.items() <= before.items()
 
     if is_same:
         if folder.exists() and folder.is_finished():
