@@ -67,7 +67,7 @@ def measurer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Measurer]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rows_module, "ROWS", folder / "rows")
         all_rows.cache_clear()
-        yield Measurer(folder / "results", folder / "runs", lambda point: nullcontext(Callbacks()))
+        yield Measurer(folder / "results", folder / "runs", lambda name: nullcontext(Callbacks()))
     all_rows.cache_clear()
 
 

@@ -9,6 +9,7 @@ from itertools import pairwise
 from math import inf
 from statistics import mean
 
+from getd.experiments.result import Measurement
 from getd.experiments.result_index import MeansByX, NotMeasured, ResultIndex, mean_by_x
 from getd.experiments.table_checks import ROUNDED, Verdict
 from getd.experiments.text import listed
@@ -90,27 +91,26 @@ def parameter_share(results: ResultIndex, x: float, percent: float) -> Verdict:
     return Verdict(round(100 * ring / tucker, 1) == percent, share=ring / tucker)
 
 
-def core_against_ring(results: ResultIndex, x: float, core: int, ring: int) -> Verdict:
+def core_against_ring(results: ResultIndex, row: str, x: int, core: int, ring: int) -> Verdict:
     """n-TuckER learns as many more numbers than GETD as its core has more than the ring."""
-    row = "figures/synthetic10-3"
     tucker = results.parameters(row, "n-TuckER", x)
     getd = results.parameters(row, "GETD, rank 1", x)
     return Verdict(tucker - getd == core - ring, tucker=tucker, getd=getd)
 
 
-def tucker_falls(results: ResultIndex, arity: int) -> Verdict:
+def tucker_falls(results: ResultIndex, row: str, data: str) -> Verdict:
     """n-TuckER ends well below its smallest size, and is nowhere well above it."""
-    curve = results.line(f"figures/synthetic10-{arity}", "n-TuckER")
-    chance = results.chance(f"Synthetic10-{arity}")
+    curve = results.line(row, "n-TuckER")
+    chance = results.chance(data)
     note = "" if chance is None else f"; random order {chance:.3f}"
     first = curve[0]
     holds = curve[-1] < first - FALL and max(curve) <= first + FALL
     return Verdict(holds, curve=listed("{:.3f}", curve), note=note)
 
 
-def ring_holds(results: ResultIndex, arity: int) -> Verdict:
+def ring_holds(results: ResultIndex, row: str) -> Verdict:
     """GETD with rank 1 is at no size well below its best."""
-    curve = results.line(f"figures/synthetic10-{arity}", "GETD, rank 1")
+    curve = results.line(row, "GETD, rank 1")
     return Verdict(min(curve) >= max(curve) - FALL, curve=listed("{:.3f}", curve))
 
 
@@ -188,9 +188,8 @@ def least_parameters(results: ResultIndex) -> Verdict:
     return Verdict(not wrong, exceptions=exceptions)
 
 
-def flat(results: ResultIndex, data: str, low: float, high: float) -> Verdict:
+def flat(results: ResultIndex, row: str, low: float, high: float) -> Verdict:
     """The MRR differs by less than a bound between two ranks."""
-    row = f"figures/rank-{data}"
     curve = results.points(row, "GETD")
     values = [mrr for rank, mrr in curve.items() if low <= rank <= high]
     if len(values) < 2:
@@ -200,9 +199,9 @@ def flat(results: ResultIndex, data: str, low: float, high: float) -> Verdict:
     return Verdict(highest - lowest < FLAT, lowest=lowest, highest=highest)
 
 
-def only_ranks_below_hurt(results: ResultIndex, data: str, bound: float) -> Verdict:
+def only_ranks_below_hurt(results: ResultIndex, row: str, bound: float) -> Verdict:
     """Every rank from a bound on is near the best, and every smaller one is not."""
-    curve = results.points(f"figures/rank-{data}", "GETD")
+    curve = results.points(row, "GETD")
     best = max(curve.values())
     hurt = [rank for rank, mrr in curve.items() if mrr < best - FLAT]
     smaller = [rank for rank in curve if rank < bound]
@@ -238,24 +237,21 @@ def falls_with_order(results: ResultIndex, data: str) -> Verdict:
 
 def _orders(results: ResultIndex, data: str) -> MeansByX:
     """Return the MRR by order at the paper's shapes, all of which must be measured."""
-    measured = results.require(f"figures/order-{data}") + results.find(
-        f"figures/order-paper-{data}"
-    )
+    measured = [*results.require(f"figures/order-{data}")]
+    measured += results.find(f"figures/order-paper-{data}")
     shapes = SHAPES[data]
-    mrrs = []
-    for result in measured:
-        model = result.settings.model.model_dump()
-        order = int(result.x or 0)
-        shape = model["ring_shape"] or [model["entity_dim"]] * order
-        if list(shape) in shapes:
-            mrrs.append((order, result.mrr))
+    curve = mean_by_x([result for result in measured if _ring_shape(result) in shapes], "mrr")
 
-    curve = mean_by_x(mrrs)
     missing = ["·".join(map(str, shape)) for shape in shapes if len(shape) not in curve]
     if missing:
         absent = f"not at the paper's shapes: {', '.join(missing)} not run"
         raise NotMeasured(f"{absent}; measured: {_by_order(curve)}")
     return curve
+
+
+def _ring_shape(result: Measurement) -> list[int]:
+    model = result.settings.model.model_dump()
+    return list(model["ring_shape"] or [model["entity_dim"]] * int(result.x or 0))
 
 
 def _by_order(curve: MeansByX) -> str:

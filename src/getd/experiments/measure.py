@@ -43,8 +43,7 @@ CURVES = {  # keys of a result by those of a history in which test stood in for 
     "valid_loss": "test_loss",
     "valid_mrr": "test_mrr",
 }
-# Shows the training of a point, and may stop it.
-Watching = Callable[[Point], AbstractContextManager[Callbacks]]
+Progress = Callable[[str], AbstractContextManager[Callbacks]]  # by the name of a training
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class Measurer:
 
     results: Path
     runs: Path
-    watching: Watching
+    progress: Progress  # shows a training, and may stop it
 
     def measure(self, row: Row, point: Point) -> Result:
         """Make one measurement."""
@@ -86,7 +85,7 @@ class Measurer:
         path = folder.path
         if folder.exists() and folder.is_finished() and (path / "report.json").exists():
             return open_run(path)
-        with self.watching(point) as callbacks:
+        with self.progress(point.name) as callbacks:
             config = _config(point, **training)
             return train(kb, config, path, resume=folder.exists(), callbacks=callbacks)
 
@@ -143,7 +142,7 @@ class Measurer:
             raise ConfigError("tuning needs Optuna: pip install 'getd[tune]'") from None
 
         path = self.run_folder(point).path
-        with self.watching(point) as callbacks:
+        with self.progress(point.name) as callbacks:
             tuned = tune(
                 load(row.data),
                 study=path.with_suffix(".db"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -153,12 +152,7 @@ class Claims(Result):
     claims: list[CheckedClaim]
 
 
-TABLE_RESULTS: Mapping[str, type[Result]] = {
-    "statistics": Statistics,
-    "complexity": Complexity,
-    "cost": Cost,
-    "claims": Claims,
-}
+TABLES = {kind.__name__.lower(): kind for kind in (Statistics, Complexity, Cost, Claims)}
 
 
 def result_path(folder: Path, point: Point) -> Path:
@@ -181,7 +175,6 @@ def write_result(folder: Path, point: Point, result: Result) -> Path:
     content |= {"versions": versions, "commit": commit, "machine": machine}
 
     path = result_path(folder, point)
-    path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(content, indent=1, ensure_ascii=False)
     with atomic_path(path) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
@@ -198,7 +191,7 @@ def parse_result(content: Table) -> Result:
     """Make a typed result of the content of a file."""
     row = content["row"]
     kind = StudyMeasurement if row.startswith("tuning/") else Measurement
-    return TABLE_RESULTS.get(row, kind).model_validate(content)
+    return TABLES.get(row, kind).model_validate(content)
 
 
 def describe_training(run: OpenedRun, **more: Any) -> Measurement:

@@ -70,7 +70,7 @@ class ResultIndex:
 
     def points(self, row: str, series: str) -> MeansByX:
         """Return the MRR, the mean over seeds, by x."""
-        return mean_by_x((result.x, result.mrr) for result in self.series(row, series))
+        return mean_by_x(self.series(row, series), "mrr")
 
     def point(self, row: str, series: str, x: float) -> float:
         """Return the MRR of one point of a figure."""
@@ -101,14 +101,10 @@ class ResultIndex:
         return results
 
 
-def mean_by_x(pairs: Iterable[tuple[float | None, float]]) -> MeansByX:
-    """Return the mean of the values of each x, sorted by x.
-
-    >>> mean_by_x([(2, 0.25), (1, 0.5), (2, 0.75)])
-    {1: 0.5, 2: 0.5}
-    """
+def mean_by_x(results: Iterable[Measurement], key: str) -> MeansByX:
+    """Return the mean of what results have under a key for each x, sorted by x."""
     values: dict[float, list[float]] = {}
-    for x, value in pairs:
-        if x is not None:
-            values.setdefault(x, []).append(value)
+    for result in results:
+        if result.x is not None:
+            values.setdefault(result.x, []).append(getattr(result, key))
     return {x: mean(values[x]) for x in sorted(values)}

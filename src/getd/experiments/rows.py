@@ -7,6 +7,7 @@ trainings, ``tuning/…`` are studies, and the others are tables.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -83,13 +84,12 @@ class Point:
     @property
     def name(self) -> str:
         """The name of its files."""
-        parts = [self.row.replace("/", "-")]
+        name = self.row
         if self.series:
-            parts.append(self.series)
+            name += f"-{self.series}"
         if self.x is not None:
-            parts.append(f"{self.x:g}")
-        name = "-".join([*parts, f"seed-{self.seed}"])
-        return name.lower().replace(", ", "-").replace(" ", "-")
+            name += f"-{self.x:g}"
+        return re.sub("/|, | ", "-", f"{name}-seed-{self.seed}".lower())
 
 
 @dataclass(frozen=True)

@@ -34,26 +34,13 @@ class LearningCurve(Protocol):
     def test_mrr(self) -> Sequence[float]: ...
 
 
-@dataclass(frozen=True)
-class CurveSeries:
-    """The trainings of one model, drawn in one style."""
-
-    label: str
-    trainings: Sequence[LearningCurve]
-
-
-@dataclass(frozen=True)
-class Reference:
-    """An MRR to compare with, drawn as a horizontal line."""
-
-    label: str
-    mrr: float
-
-
 def points_figure(
-    series: Sequence[PointSeries], x_label: str, parameters: bool, reference: Reference | None
+    series: Sequence[PointSeries], x_label: str, parameters: bool, references: Mapping[str, float]
 ) -> Figure:
-    """Draw the MRR of each series by x, and on request the number of parameters next to it."""
+    """Draw the MRR of each series by x, and on request the number of parameters next to it.
+
+    References are MRRs to compare with by their label, drawn as horizontal lines.
+    """
     n_axes = 2 if parameters else 1
     figure = new_figure(10 if parameters else 5.5, 3.6)
     axes = figure.subplots(1, n_axes, squeeze=False)[0]
@@ -63,9 +50,8 @@ def points_figure(
             if values:
                 plot_values(axis, values, label=line.label, **style)
 
-    if reference is not None:
-        style = {"color": "gray", "linestyle": "--"}
-        axes[0].axhline(reference.mrr, linewidth=1, label=reference.label, **style)
+    for label, mrr in references.items():
+        axes[0].axhline(mrr, linewidth=1, label=label, color="gray", linestyle="--")
 
     for axis, name in zip(axes, ("test MRR", "parameters"), strict=False):
         axis.set_xlabel(x_label)
@@ -76,15 +62,17 @@ def points_figure(
     return figure
 
 
-def curves_figure(series: Sequence[CurveSeries]) -> Figure:
-    """Draw the test MRR by epoch on the left, test and (faint) training losses on the right."""
+def curves_figure(series: Mapping[str, Sequence[LearningCurve]]) -> Figure:
+    """Draw the test MRR by epoch on the left, test and (faint) training losses on the right.
+
+    The trainings of one model, by its label, are drawn in one style.
+    """
     figure = new_figure(*WIDE)
     left, right = figure.subplots(1, 2)
 
-    for model, line_style in zip(series, cycle(LINE_STYLES), strict=False):
-        label = model.label
+    for (label, trainings), line_style in zip(series.items(), cycle(LINE_STYLES), strict=False):
         style = {key: line_style[key] for key in ("color", "linestyle")}
-        for curve in model.trainings:
+        for curve in trainings:
             left.plot(curve.epoch, curve.test_mrr, label=label, **style)
             right.plot(curve.epoch, curve.test_loss, label=f"{label}, test", **style)
             right.plot(curve.epoch, curve.train_loss, label=f"{label}, train", alpha=0.4, **style)

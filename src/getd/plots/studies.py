@@ -105,16 +105,15 @@ def _draw_history(axis: Axes, trials: Trials) -> None:
 
     # The line of the best so far begins with the first trial that was completed.
     best = 0.0
-    numbers = []
-    best_so_far = []
+    best_so_far = {}
     for trial in trials:
         if trial.state == "complete":
             best = max(best, trial.mrr or 0.0)
         if best:
-            numbers.append(trial.number)
-            best_so_far.append(best)
-    if numbers:
-        axis.step(numbers, best_so_far, where="post", color="tab:orange", label="best so far")
+            best_so_far[trial.number] = best
+    if best_so_far:
+        style = {"drawstyle": "steps-post", "color": "tab:orange"}
+        plot_values(axis, best_so_far, label="best so far", **style)
     axis.legend()
 
 

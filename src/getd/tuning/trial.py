@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 TrialStateName = Literal["complete", "pruned", "running", "lost"]
-STATES: tuple[TrialStateName, ...] = ("complete", "pruned", "running", "lost")
+STATES = get_args(TrialStateName)
 
 
 @dataclass(frozen=True)
