@@ -35,7 +35,7 @@ class Result(Record):
     seed: int = 0
     versions: dict[str, str] = Field(default_factory=dict)
     commit: str | None = None  # None: the package did not run from a checkout
-    machine: dict[str, str | Number | None] = Field(default_factory=dict)
+    machine: Table = Field(default_factory=dict)
 
 
 class Curves(Record):

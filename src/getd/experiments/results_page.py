@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from statistics import mean, stdev
 
@@ -19,7 +20,7 @@ from getd.experiments.result import (
     chosen_by,
     read_results,
 )
-from getd.experiments.result_index import ResultIndex
+from getd.experiments.result_index import NotMeasured, ResultIndex
 from getd.experiments.rows import DERIVED, PACKAGE, Row, RowKind, all_rows
 from getd.experiments.table_checks import METRICS, N_ARY
 from getd.experiments.tables import published
@@ -59,7 +60,9 @@ def page_text(results: ResultIndex) -> str:
     parts += ["## Our best GETD", TEXTS["best"], _best(results), TEXTS["best_published"]]
     parts += ["## Binary data sets", TEXTS["binary_sizes"]]
     parts += [_models(data, "best", results) for data in BINARY_SETS]
-    parts += [_statistics(results), _complexity(results), _cost(results), _claims(results)]
+    for table in (_statistics, _complexity, _cost, _claims):
+        with suppress(NotMeasured):
+            parts.append(table(results))
 
     parts.append("## Figures")
     parts += [_figure(row, results) for row in _rows_of("figure")]
@@ -126,9 +129,7 @@ def _best(results: ResultIndex) -> str:
 
 
 def _statistics(results: ResultIndex) -> str:
-    statistics = results.find_table(Statistics)
-    if statistics is None:
-        return ""
+    statistics = results.require_table(Statistics)
     lines = []
     for data, row in statistics.rows.items():
         mrrs = [f"{mrr:.3f}" for mrr in row.baselines.values()]
@@ -141,9 +142,7 @@ def _statistics(results: ResultIndex) -> str:
 
 
 def _complexity(results: ResultIndex) -> str:
-    complexity = results.find_table(Complexity)
-    if complexity is None:
-        return ""
+    complexity = results.require_table(Complexity)
     lines = [
         [f"`{name}`", f"`{row.formula}`", row.counted, row.fully_expressive, row.published]
         for name, row in complexity.rows.items()
@@ -153,9 +152,7 @@ def _complexity(results: ResultIndex) -> str:
 
 
 def _cost(results: ResultIndex) -> str:
-    cost = results.find_table(Cost)
-    if cost is None:
-        return ""
+    cost = results.require_table(Cost)
     ours = cost.measured
     theirs = cost.published
 
@@ -170,9 +167,7 @@ def _cost(results: ResultIndex) -> str:
 
 
 def _claims(results: ResultIndex) -> str:
-    table = results.find_table(Claims)
-    if table is None:
-        return ""
+    table = results.require_table(Claims)
     lines = []
     for claim in table.claims:
         lines.append([claim.claim, claim.rule, f"**{claim.verdict}**", claim.figures])

@@ -22,6 +22,7 @@ from getd.runs.config import Config
 from getd.tuning.space import read_space
 
 RowKind = Literal["training", "derived", "figure", "study", "table"]
+Values = dict[str, Any]
 PACKAGE = Path(__file__).parent
 ROWS = PACKAGE / "rows"
 MEMBERS = (0, 1, 2)  # the seeds of an ensemble
@@ -60,15 +61,15 @@ class SeriesTable(Settings):
     """A table of ``[[series]]``: values by ``section.key``; each point has an ``x`` as well."""
 
     label: str
-    base: dict[str, Any] = Field(default_factory=dict)
-    points: tuple[dict[str, Any], ...] = ({},)
+    base: Values = Field(default_factory=dict)
+    points: tuple[Values, ...] = ({},)
 
 
 class StudyTable(Settings):
     """Settings of ``[study]``."""
 
     trials: PositiveInt = 50
-    space: str | dict[str, Any] = "paper"  # a name, or [study.space.training.decay] and so on
+    space: str | Values = "paper"  # a name, or [study.space.training.decay] and so on
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def above_nalp(results: ResultIndex, data: str, gain: float, hits: float) -> Ver
 
     holds = difference >= gain - ROUNDED and ratio >= hits - ROUNDED
     samples = [result.protocol.sample for result in results.require(theirs)]
-    drawn = [size for size in samples if size is not None]
+    drawn = [size for size in samples if size]
     note = f"; NaLP on {min(drawn):,} facts" if drawn else ""
     return Verdict(holds, difference=difference, ratio=ratio, note=note)
 

@@ -106,13 +106,12 @@ def _cost(results: ResultIndex) -> Cost:
             validation_mrr(run.model.bare, kb.split("test"), known)
             rankings.append(time.perf_counter() - start)
 
-    measured = Seconds(
-        epoch_seconds=round(min(epochs), 2),
-        total_seconds=training.seconds,
-        inference_seconds=round(min(rankings), 2),
-    )
     return Cost(
-        measured=measured,
+        measured=Seconds(
+            epoch_seconds=round(min(epochs), 2),
+            total_seconds=training.seconds,
+            inference_seconds=round(min(rankings), 2),
+        ),
         config=training.config,
         epochs=training.epochs or 0,
         published=published().cost,

@@ -11,27 +11,26 @@ from matplotlib.figure import Figure
 
 from getd.plots.style import LINE_STYLES, WIDE, new_figure, plot_values
 
+ByX = Mapping[float, float]
+Numbers = tuple[float, ...]
+
 
 @dataclass(frozen=True)
 class PointSeries:
     """The points of one line, by what the x-axis shows; empty where nothing is measured yet."""
 
     label: str
-    mrr: Mapping[float, float]
-    parameters: Mapping[float, float]
+    mrr: ByX
+    parameters: ByX
 
 
 class LearningCurve(Protocol):
     """Losses and MRR of one training, a value per epoch."""
 
-    @property
-    def epoch(self) -> Sequence[int]: ...
-    @property
-    def train_loss(self) -> Sequence[float]: ...
-    @property
-    def test_loss(self) -> Sequence[float]: ...
-    @property
-    def test_mrr(self) -> Sequence[float]: ...
+    epoch: tuple[int, ...]
+    train_loss: Numbers
+    test_loss: Numbers
+    test_mrr: Numbers
 
 
 def points_figure(
@@ -54,8 +53,7 @@ def points_figure(
         axes[0].axhline(mrr, linewidth=1, label=label, color="gray", linestyle="--")
 
     for axis, name in zip(axes, ("test MRR", "parameters"), strict=False):
-        axis.set_xlabel(x_label)
-        axis.set_ylabel(name)
+        axis.set(xlabel=x_label, ylabel=name)
         axis.legend()
     if parameters:
         axes[1].set_yscale("log")
@@ -78,7 +76,6 @@ def curves_figure(series: Mapping[str, Sequence[LearningCurve]]) -> Figure:
             right.plot(curve.epoch, curve.train_loss, label=f"{label}, train", alpha=0.4, **style)
 
     for axis, name in ((left, "test MRR"), (right, "loss")):
-        axis.set_xlabel("epoch")
-        axis.set_ylabel(name)
+        axis.set(xlabel="epoch", ylabel=name)
         axis.legend()
     return figure

@@ -17,8 +17,7 @@ def draw(folder: RunFolder) -> Path | None:
         return None
     figure = new_figure(7, 3.5)
     axis = figure.subplots()
-    axis.set_title(folder.path.name)
-    axis.set_xlabel("epoch")
+    axis.set(title=folder.path.name, xlabel="epoch")
     axis.set_ylabel("training loss", color="tab:blue")
 
     losses = {line.epoch: line.loss for line in history}

@@ -124,10 +124,7 @@ class Study:
         return best_trial(self.trials())
 
     def importances(self) -> dict[str, float]:
-        """Return how much each setting matters for being among the best quarter.
-
-        Empty where there are too few trials to say.
-        """
+        """Return how much a setting matters for being among the best quarter; empty: too early."""
         mrrs = [trial.mrr for trial in self.trials() if trial.state == "complete"]
         if len(mrrs) < MIN_TRIALS or len(set(mrrs)) < 2:
             return {}

@@ -48,20 +48,17 @@ def _pictures(study: Study, trials: Sequence[Trial], best: Trial | None) -> list
         return []
 
     caption = "Validation MRR of each trial (● trained to its end, × pruned), best so far."
-    parts = [html_figure(studies.history_figure(shown), caption)]
-
+    pictures = {caption: studies.history_figure(shown)}
     importances = study.importances()
     if importances:
         caption = "How much each setting matters for being among the best quarter."
-        parts.append(html_figure(studies.importance_figure(importances), caption))
+        pictures[caption] = studies.importance_figure(importances)
 
-    space = study.space
-    by_setting = studies.settings_figure(shown, list(space), space.logarithmic)
-    parts.append(html_figure(by_setting, "Validation MRR by the value of each setting."))
-
-    caption = "Validation MRR by epoch; the best trial is bold."
-    parts.append(html_figure(studies.curves_figure(shown, best), caption))
-    return parts
+    by_setting = studies.settings_figure(shown, list(study.space), study.space.logarithmic)
+    pictures["Validation MRR by the value of each setting."] = by_setting
+    by_epoch = studies.curves_figure(shown, best)
+    pictures["Validation MRR by epoch; the best trial is bold."] = by_epoch
+    return [html_figure(figure, caption) for caption, figure in pictures.items()]
 
 
 def _table(trials: Sequence[Trial], best: Trial | None, names: Sequence[str]) -> str:

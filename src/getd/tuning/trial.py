@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 TrialStateName = Literal["complete", "pruned", "running", "lost"]
 STATES = get_args(TrialStateName)
+Values = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -16,10 +17,10 @@ class Trial:
 
     number: int
     state: TrialStateName
-    values: Mapping[str, Any]  # by section.key
+    values: Values  # by section.key
     mrr: float | None  # the best on validation; of a pruned trial, up to there
     curve: Mapping[int, float] = field(default_factory=dict)  # validation MRR by epoch
-    about: Mapping[str, Any] = field(default_factory=dict)  # best_epoch, seconds, reason
+    about: Values = field(default_factory=dict)  # best_epoch, seconds, reason
 
     @property
     def seconds(self) -> float | None:

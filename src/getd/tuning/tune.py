@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from getd.choices import Pruning
 from getd.errors import RunError, RunInUse
@@ -15,7 +13,7 @@ from getd.runs.folder import RunFolder
 from getd.runs.opened import OpenedRun, open_run
 from getd.training.callbacks import Callbacks, Interrupted
 from getd.training.start import train
-from getd.tuning.space import read_space
+from getd.tuning.space import Tables, read_space
 from getd.tuning.study import Study, TuningCallbacks
 from getd.tuning.trial import Trial
 from getd.tuning.worker import is_gone, worker
@@ -36,8 +34,8 @@ def tune(
     study: str | Path = "study.db",
     *,
     trials: int = 50,
-    space: str | Mapping[str, Any] = "paper",
-    config: Config | Mapping[str, Any] | None = None,
+    space: str | Tables = "paper",
+    config: Config | Tables | None = None,
     storage: str | None = None,
     pruning: Pruning = "median",
     seed: int = 0,
@@ -47,8 +45,8 @@ def tune(
 ) -> StudyResult:
     """Search settings on validation, then train with the best ones; test is never read.
 
-    Neither its questions nor its answers: trials and the training that follows rank validation with
-    the known answers of train and valid left out, and the run is not evaluated on test.
+    Validation is ranked with the known answers of train and valid left out, and the run is not
+    evaluated on test.
 
     The options are those of :func:`getd.tune`; ``retraining`` are the callbacks of that training.
     """
