@@ -48,6 +48,6 @@ def check_claim(claim: Claim, results: ResultIndex) -> CheckedClaim:
         figures = claim.figures.format(**decided.figures)
         verdict = "shown" if decided.holds else "refuted"
     except NotMeasured as missing:
-        figures = missing.reason
+        figures = str(missing)
         verdict = "not measured"
     return CheckedClaim(claim=claim.text, rule=claim.rule, verdict=verdict, figures=figures)

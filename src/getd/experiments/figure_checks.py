@@ -51,8 +51,8 @@ def only_tucker_overfits(results: ResultIndex, row: str, key: str) -> Verdict:
 def loss_turns_at(results: ResultIndex, row: str, epoch: int, around: int) -> Verdict:
     """The test loss of n-TuckER has its lowest point near an epoch, and ends higher."""
     turn = _turn(results, row, "n-TuckER", "test_loss")
-    is_near = abs(turn.epoch - epoch) <= around
-    return Verdict(is_near and turn.worse > 0, turn=turn)
+    holds = abs(turn.epoch - epoch) <= around and turn.worse > 0
+    return Verdict(holds, turn=turn)
 
 
 def train_losses_fall(results: ResultIndex, row: str, epochs: int) -> Verdict:
@@ -61,11 +61,12 @@ def train_losses_fall(results: ResultIndex, row: str, epochs: int) -> Verdict:
     for series in SERIES:
         loss = results.curve(row, series, "train_loss")
         means = [mean(loss[start : start + epochs]) for start in range(0, len(loss), epochs)]
-        if any(after >= before for before, after in pairwise(means)):
+        if any(step >= 0 for step in _steps(means)):
             rising.append(series)
-    names = " and ".join(rising)
-    exceptions = f"{names} rise in between" if rising else "all three fall throughout"
-    return Verdict(not rising, exceptions=exceptions)
+
+    if not rising:
+        return Verdict(True, exceptions="all three fall throughout")
+    return Verdict(False, exceptions=f"{' and '.join(rising)} rise in between")
 
 
 def ends_above_cp(results: ResultIndex, row: str) -> Verdict:

@@ -86,8 +86,7 @@ def reproduce(
     try:
         for row in rows:
             if is_over():
-                is_finished = False
-                break
+                raise Interrupted("the budget is spent")
             for point in row.with_seeds(range(seeds)):
                 if row.name == "claims" or not result_path(into, point).exists():
                     result = measurer.measure(row, point)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from statistics import mean
 from typing import TypeVar
 
@@ -13,11 +12,8 @@ R = TypeVar("R", bound=Result)
 MeansByX = dict[float, float]  # over seeds, by what the x-axis of a figure shows
 
 
-@dataclass(frozen=True)
 class NotMeasured(Exception):
     """What a claim needs was not measured."""
-
-    reason: str
 
 
 class ResultIndex:

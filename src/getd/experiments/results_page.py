@@ -44,7 +44,7 @@ Lines = list[list[object]]  # of a table
 def write_page(folder: Path) -> Path:
     """Write ``README.md`` and the pictures of all results in a folder."""
     results = ResultIndex(read_results(folder))
-    for row in _rows_of("figure") + _rows_of("study"):
+    for row in _rows_of("figure", "study"):
         draw(row, results, folder)
 
     path = folder / "README.md"

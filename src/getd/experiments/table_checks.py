@@ -1,8 +1,4 @@
-"""Checks of what the paper says about its tables: link prediction, cost, complexity.
-
-A check takes the results and the settings of its claim in ``claims.toml``. Its figures are put into
-the template of the claim.
-"""
+"""Checks of what the paper says about its tables, with the settings of ``claims.toml``."""
 
 from __future__ import annotations
 

@@ -36,10 +36,7 @@ class LearningCurve(Protocol):
 def points_figure(
     series: Sequence[PointSeries], x_label: str, parameters: bool, references: Mapping[str, float]
 ) -> Figure:
-    """Draw the MRR of each series by x, and on request the number of parameters next to it.
-
-    References are MRRs to compare with by their label, drawn as horizontal lines.
-    """
+    """Draw the MRR by x, on request next to the parameters; references are horizontal lines."""
     n_axes = 2 if parameters else 1
     figure = new_figure(10 if parameters else 5.5, 3.6)
     axes = figure.subplots(1, n_axes, squeeze=False)[0]
@@ -61,10 +58,7 @@ def points_figure(
 
 
 def curves_figure(series: Mapping[str, Sequence[LearningCurve]]) -> Figure:
-    """Draw the test MRR by epoch on the left, test and (faint) training losses on the right.
-
-    The trainings of one model, by its label, are drawn in one style.
-    """
+    """Draw the test MRR by epoch on the left, test and (faint) training losses on the right."""
     figure = new_figure(*WIDE)
     left, right = figure.subplots(1, 2)
 
