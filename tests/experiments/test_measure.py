@@ -11,7 +11,7 @@ from getd.api import open_run
 from getd.datasets.load import load
 from getd.evaluation.evaluate import evaluate
 from getd.experiments import rows as rows_module
-from getd.experiments.measure import OutputFolders, measure, valid_in_train, with_test_as_valid
+from getd.experiments.measure import Measurer, valid_in_train, with_test_as_valid
 from getd.experiments.result import Measurement
 from getd.experiments.rows import Point, all_rows, find_row
 from getd.facts.facts import join
@@ -55,7 +55,7 @@ def world() -> dict[str, list[tuple[str, ...]]]:
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OutputFolders]:
+def measurer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Measurer]:
     """A row on data of its own, and where its runs are; they are trained once for all tests."""
     folder = tmp_path_factory.mktemp("measure")
     (folder / "data").mkdir()
@@ -67,25 +67,25 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OutputFolders]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rows_module, "ROWS", folder / "rows")
         all_rows.cache_clear()
-        yield OutputFolders(folder / "results", folder / "runs")
+        yield Measurer(folder / "results", folder / "runs", lambda name: nullcontext(Callbacks()))
     all_rows.cache_clear()
 
 
 @pytest.fixture(scope="module")
-def kb(folders: OutputFolders) -> KnowledgeBase:
+def kb(measurer: Measurer) -> KnowledgeBase:
     return load(find_row("best/getd-tiny").data)
 
 
-def measured(folders: OutputFolders, name: str, seed: int = 0) -> Measurement:
+def measured(measurer: Measurer, name: str, seed: int = 0) -> Measurement:
     row = find_row(name)
     (point,) = row.with_seeds([seed])
-    result = measure(row, point, folders, lambda point: nullcontext(Callbacks()))
+    result = measurer.measure(row, point)
     assert isinstance(result, Measurement)
     return result
 
 
-def run_of(folders: OutputFolders, name: str, seed: int = 0) -> Run:
-    return open_run(folders.run_folder(Point(name, seed)).path)
+def run_of(measurer: Measurer, name: str, seed: int = 0) -> Run:
+    return open_run(measurer.run_folder(Point(name, seed)).path)
 
 
 def mrr(model: ScoringModel, kb: KnowledgeBase) -> float:
@@ -116,18 +116,18 @@ def test_curves_are_of_test_and_learnt_from_train_alone(kb: KnowledgeBase) -> No
     }
 
 
-def test_a_row_is_trained_with_the_seed_of_its_point(folders: OutputFolders) -> None:
-    results = [measured(folders, "best/getd-tiny", seed) for seed in (0, 1)]
-    runs = [run_of(folders, "best/getd-tiny", seed) for seed in (0, 1)]
+def test_a_row_is_trained_with_the_seed_of_its_point(measurer: Measurer) -> None:
+    results = [measured(measurer, "best/getd-tiny", seed) for seed in (0, 1)]
+    runs = [run_of(measurer, "best/getd-tiny", seed) for seed in (0, 1)]
     assert [run.folder.read_config()["training"]["seed"] for run in runs] == [0, 1]
     assert results[0].metrics != results[1].metrics
 
 
 def test_memory_counts_train_and_its_weights_are_fitted_with_what_it_counts(
-    folders: OutputFolders, kb: KnowledgeBase
+    measurer: Measurer, kb: KnowledgeBase
 ) -> None:
-    result = measured(folders, "best/getd-tiny+memory")
-    model = run_of(folders, "best/getd-tiny").model.bare
+    result = measured(measurer, "best/getd-tiny+memory")
+    model = run_of(measurer, "best/getd-tiny").model.bare
     memory = Memory.from_facts(kb.split("train"), kb.n_entities)
     weights = fit_weights(model, memory, kb)
     assert result.memory == {name: values.model_dump() for name, values in weights.items()}
@@ -135,19 +135,19 @@ def test_memory_counts_train_and_its_weights_are_fitted_with_what_it_counts(
     assert any(values.sources for values in weights.values())
 
 
-def test_an_ensemble_is_the_mean_of_three_seeds(folders: OutputFolders, kb: KnowledgeBase) -> None:
-    result = measured(folders, "best/getd-tiny+ensemble")
-    members = [run_of(folders, "best/getd-tiny", seed).model.bare for seed in (0, 1, 2)]
+def test_an_ensemble_is_the_mean_of_three_seeds(measurer: Measurer, kb: KnowledgeBase) -> None:
+    result = measured(measurer, "best/getd-tiny+ensemble")
+    members = [run_of(measurer, "best/getd-tiny", seed).model.bare for seed in (0, 1, 2)]
     assert result.mrr == mrr(Ensemble(members), kb)
     assert result.mrr not in [mrr(member, kb) for member in members]
 
 
 def test_with_valid_it_is_trained_on_train_and_valid_for_as_many_epochs_as_were_best(
-    folders: OutputFolders, kb: KnowledgeBase
+    measurer: Measurer, kb: KnowledgeBase
 ) -> None:
-    result = measured(folders, "best/getd-tiny+valid")
-    best = run_of(folders, "best/getd-tiny").folder.read_json("report.json")["best_epoch"]
-    run = run_of(folders, "best/getd-tiny+valid")
+    result = measured(measurer, "best/getd-tiny+valid")
+    best = run_of(measurer, "best/getd-tiny").folder.read_json("report.json")["best_epoch"]
+    run = run_of(measurer, "best/getd-tiny+valid")
     training = run.folder.read_config()["training"]
     assert best < 60
     assert (training["epochs"], training["patience"], len(run.folder.read_history())) == (
@@ -162,15 +162,15 @@ def test_with_valid_it_is_trained_on_train_and_valid_for_as_many_epochs_as_were_
 
 
 def test_all_together_the_weights_are_those_of_the_models_that_have_not_seen_valid(
-    folders: OutputFolders, kb: KnowledgeBase
+    measurer: Measurer, kb: KnowledgeBase
 ) -> None:
-    result = measured(folders, "best/getd-tiny+memory+ensemble+valid")
+    result = measured(measurer, "best/getd-tiny+memory+ensemble+valid")
     seeds = (0, 1, 2)
-    blind = Ensemble([run_of(folders, "best/getd-tiny", seed).model.bare for seed in seeds])
+    blind = Ensemble([run_of(measurer, "best/getd-tiny", seed).model.bare for seed in seeds])
     weights = fit_weights(blind, Memory.from_facts(kb.split("train"), kb.n_entities), kb)
     assert result.memory == {name: values.model_dump() for name, values in weights.items()}
 
     both = join(kb.split("train"), kb.split("valid"))
-    models = Ensemble([run_of(folders, "best/getd-tiny+valid", seed).model.bare for seed in seeds])
+    models = Ensemble([run_of(measurer, "best/getd-tiny+valid", seed).model.bare for seed in seeds])
     model = WithMemory(models, Memory.from_facts(both, kb.n_entities), weights)
     assert result.mrr == mrr(model, valid_in_train(kb))

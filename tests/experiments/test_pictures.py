@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from getd.errors import RunError
-from getd.experiments.pictures import _points, _reference, draw
+from getd.experiments.pictures import _points, _references, draw
 from getd.experiments.result import Measurement, parse_result
 from getd.experiments.result_index import ResultIndex
 from getd.experiments.results_page import _models
@@ -46,17 +46,17 @@ def test_points_are_the_means_over_seeds_of_each_series() -> None:
 
 
 def test_the_reference_is_the_mean_over_the_seeds_of_a_row() -> None:
-    reference = _reference("best/a", ResultIndex(REFERENCE))
-    assert reference is not None
-    assert (reference.label, reference.mrr) == ("a", 0.625)
-    assert _reference("best/a", ResultIndex(RESULTS)) is None
-    assert _reference("", ResultIndex(RESULTS)) is None
+    assert _references("best/a", ResultIndex(REFERENCE)) == {"a": 0.625}
+    assert _references("best/a", ResultIndex(RESULTS)) == {}
+    assert _references("", ResultIndex(RESULTS)) == {}
 
 
 def test_pictures_are_written_in_two_forms_and_none_without_results(tmp_path: Path) -> None:
-    assert draw(ROW, ResultIndex(), tmp_path) == []
-    written = draw(ROW, ResultIndex(RESULTS + REFERENCE), tmp_path)
-    assert written == [tmp_path / "figures" / "size.svg", tmp_path / "figures" / "size.png"]
+    draw(ROW, ResultIndex(), tmp_path)
+    assert not (tmp_path / "figures").exists()
+    draw(ROW, ResultIndex(RESULTS + REFERENCE), tmp_path)
+    written = sorted((tmp_path / "figures").iterdir())
+    assert [path.name for path in written] == ["size.png", "size.svg"]
     assert all(path.stat().st_size > 1000 for path in written)
 
     first = [path.read_bytes() for path in written]

@@ -5,13 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from getd.plots.figures import (
-    CurveSeries,
-    PointSeries,
-    Reference,
-    curves_figure,
-    points_figure,
-)
+from getd.plots.figures import PointSeries, curves_figure, points_figure
 
 SERIES = [
     PointSeries("GETD", {1: 0.125, 2: 0.5}, {1: 10, 2: 20}),
@@ -35,7 +29,7 @@ def lines(axis: Any) -> dict[str, tuple[list[float], list[float]]]:
 
 
 def test_points_are_drawn_next_to_the_parameters_and_a_reference() -> None:
-    figure = points_figure(SERIES, "size", parameters=True, reference=Reference("a", 0.625))
+    figure = points_figure(SERIES, "size", parameters=True, references={"a": 0.625})
     left, right = figure.axes
     assert lines(left) == {
         "GETD": ([1, 2], [0.125, 0.5]),
@@ -48,19 +42,19 @@ def test_points_are_drawn_next_to_the_parameters_and_a_reference() -> None:
 
 
 def test_without_parameters_there_is_one_axis() -> None:
-    (axis,) = points_figure(SERIES, "size", parameters=False, reference=None).axes
+    (axis,) = points_figure(SERIES, "size", parameters=False, references={}).axes
     assert list(lines(axis)) == ["GETD", "n-CP"]
 
 
 def test_a_series_keeps_its_style_whether_others_are_measured_or_not() -> None:
-    (axis,) = points_figure(SERIES, "size", parameters=False, reference=None).axes
+    (axis,) = points_figure(SERIES, "size", parameters=False, references={}).axes
     assert [line.get_color() for line in axis.lines] == ["black", "tab:blue"]
-    left, _ = curves_figure([CurveSeries("GETD", []), CurveSeries("n-CP", [Curve()])]).axes
+    left, _ = curves_figure({"GETD": [], "n-CP": [Curve()]}).axes
     assert [line.get_color() for line in left.lines] == ["tab:red"]
 
 
 def test_curves_are_those_of_each_series() -> None:
-    left, right = curves_figure([CurveSeries("n-CP", [Curve()])]).axes
+    left, right = curves_figure({"n-CP": [Curve()]}).axes
     assert lines(left) == {"n-CP": ([1, 2], [0.1, 0.2])}
     assert lines(right) == {"n-CP, test": ([1, 2], [4.0, 3.0]), "n-CP, train": ([1, 2], [2.0, 1.0])}
     labels = [(axis.get_xlabel(), axis.get_ylabel()) for axis in (left, right)]

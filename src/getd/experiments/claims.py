@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -10,7 +11,7 @@ from getd.experiments import figure_checks, table_checks
 from getd.experiments.result import CheckedClaim
 from getd.experiments.result_index import NotMeasured, ResultIndex
 from getd.experiments.rows import PACKAGE
-from getd.experiments.table_checks import Check
+from getd.experiments.table_checks import Verdict
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Claim:
     text: str
     rule: str
     figures: str  # the template of the figures that decide it
-    check: Check
+    check: Callable[[ResultIndex], Verdict]
 
 
 @cache
@@ -29,11 +30,9 @@ def all_claims() -> tuple[Claim, ...]:
     checks = vars(table_checks) | vars(figure_checks)
     claims = []
     for table in read_toml(PACKAGE / "claims.toml")["claim"]:
-        text = table.pop("text")
-        rule = table.pop("rule")
-        figures = table.pop("figures", "")
+        texts = {key: table.pop(key, "") for key in ("text", "rule", "figures")}
         check = checks[table.pop("check")]
-        claims.append(Claim(text, rule, figures, partial(check, **table)))
+        claims.append(Claim(**texts, check=partial(check, **table)))
     return tuple(claims)
 
 
@@ -49,6 +48,6 @@ def check_claim(claim: Claim, results: ResultIndex) -> CheckedClaim:
         figures = claim.figures.format(**decided.figures)
         verdict = "shown" if decided.holds else "refuted"
     except NotMeasured as missing:
-        figures = missing.reason
+        figures = str(missing)
         verdict = "not measured"
     return CheckedClaim(claim=claim.text, rule=claim.rule, verdict=verdict, figures=figures)

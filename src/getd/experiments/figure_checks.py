@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_DOWN, Decimal
 from itertools import pairwise
+from math import inf
 from statistics import mean
 
-from getd.experiments.result_index import NotMeasured, ResultIndex
-from getd.experiments.table_checks import ROUNDED, Verdict, verdict
+from getd.experiments.result import Measurement
+from getd.experiments.result_index import MeansByX, NotMeasured, ResultIndex, mean_by_x
+from getd.experiments.table_checks import ROUNDED, Verdict
 from getd.experiments.text import listed
 
 SERIES = ("GETD", "n-TuckER", "n-CP")
@@ -18,9 +21,9 @@ FLAT = 0.02  # MRR
 FALL = 0.05  # MRR
 SIZES = "figures/embedding-size-wikipeople-4"
 ALL_SIZES = (10, 15, 20, 25, 30, 35)
-SHAPES: Mapping[str, Mapping[int, Sequence[int]]] = {  # the paper's, its slip at order 8 corrected
-    "wikipeople-4": {5: [25] * 5, 6: [5, 25, 25, 25, 25, 5]},
-    "jf17k-3": {4: [64] * 4, 6: [16] * 6, 8: [8] * 8, 12: [4] * 12},
+SHAPES = {  # the paper's, its slip at order 8 corrected
+    "wikipeople-4": ([25] * 5, [5, 25, 25, 25, 25, 5]),
+    "jf17k-3": ([64] * 4, [16] * 6, [8] * 8, [4] * 12),
 }
 
 
@@ -42,14 +45,14 @@ def only_tucker_overfits(results: ResultIndex, row: str, key: str) -> Verdict:
     """Only the curve of n-TuckER, test loss or MRR, ends a tenth or more worse than its best."""
     turns = {series: _turn(results, row, series, key) for series in SERIES}
     others = max(turns["GETD"].worse, turns["n-CP"].worse)
-    return verdict(turns["n-TuckER"].worse > OVERFITTING > others, **turns)
+    return Verdict(turns["n-TuckER"].worse > OVERFITTING > others, **turns)
 
 
 def loss_turns_at(results: ResultIndex, row: str, epoch: int, around: int) -> Verdict:
     """The test loss of n-TuckER has its lowest point near an epoch, and ends higher."""
     turn = _turn(results, row, "n-TuckER", "test_loss")
-    is_near = abs(turn.epoch - epoch) <= around
-    return verdict(is_near and turn.worse > 0, turn=turn)
+    holds = abs(turn.epoch - epoch) <= around and turn.worse > 0
+    return Verdict(holds, turn=turn)
 
 
 def train_losses_fall(results: ResultIndex, row: str, epochs: int) -> Verdict:
@@ -58,17 +61,19 @@ def train_losses_fall(results: ResultIndex, row: str, epochs: int) -> Verdict:
     for series in SERIES:
         loss = results.curve(row, series, "train_loss")
         means = [mean(loss[start : start + epochs]) for start in range(0, len(loss), epochs)]
-        if any(after >= before for before, after in pairwise(means)):
+        if any(step >= 0 for step in _steps(means)):
             rising.append(series)
-    exceptions = f"{' and '.join(rising)} rise in between" if rising else ""
-    return verdict(not rising, exceptions=exceptions or "all three fall throughout")
+
+    if not rising:
+        return Verdict(True, exceptions="all three fall throughout")
+    return Verdict(False, exceptions=f"{' and '.join(rising)} rise in between")
 
 
-def ends_above(results: ResultIndex, row: str, better: str, worse: str) -> Verdict:
-    """One model has the higher test MRR after the last epoch."""
-    higher = results.curve(row, better, "test_mrr")[-1]
-    lower = results.curve(row, worse, "test_mrr")[-1]
-    return verdict(higher > lower, better=higher, worse=lower)
+def ends_above_cp(results: ResultIndex, row: str) -> Verdict:
+    """GETD has a higher test MRR than n-CP after the last epoch."""
+    ring = results.curve(row, "GETD", "test_mrr")[-1]
+    cp = results.curve(row, "n-CP", "test_mrr")[-1]
+    return Verdict(ring > cp, ring=ring, cp=cp)
 
 
 def parameters_are(
@@ -77,73 +82,69 @@ def parameters_are(
     """Millions of parameters, cut (not rounded) to the paper's digits, are those of the paper."""
     counted = {series: results.parameters(row, series, x) for series in published}
     holds = all(_cut(counted[series], text) == text for series, text in published.items())
-    return verdict(holds, **{series: number / 1e6 for series, number in counted.items()})
+    return Verdict(holds, **{series: number / 1e6 for series, number in counted.items()})
 
 
-def parameter_share(results: ResultIndex, row: str, x: float, percent: float) -> Verdict:
+def parameter_share(results: ResultIndex, x: float, percent: float) -> Verdict:
     """GETD has this share of n-TuckER's parameters, rounded to a tenth of a percent."""
-    ring = results.parameters(row, "GETD", x)
-    tucker = results.parameters(row, "n-TuckER", x)
-    return verdict(round(100 * ring / tucker, 1) == percent, share=ring / tucker)
+    ring = results.parameters(SIZES, "GETD", x)
+    tucker = results.parameters(SIZES, "n-TuckER", x)
+    return Verdict(round(100 * ring / tucker, 1) == percent, share=ring / tucker)
 
 
-def core_against_ring(
-    results: ResultIndex, row: str, ring: str, x: float, sizes: Sequence[int]
-) -> Verdict:
+def core_against_ring(results: ResultIndex, row: str, x: int, core: int, ring: int) -> Verdict:
     """n-TuckER learns as many more numbers than GETD as its core has more than the ring."""
     tucker = results.parameters(row, "n-TuckER", x)
-    getd = results.parameters(row, ring, x)
-    return verdict(tucker - getd == sizes[0] - sizes[1], tucker=tucker, getd=getd)
+    getd = results.parameters(row, "GETD, rank 1", x)
+    return Verdict(tucker - getd == core - ring, tucker=tucker, getd=getd)
 
 
-def tucker_falls(results: ResultIndex, arity: int) -> Verdict:
+def tucker_falls(results: ResultIndex, row: str, data: str) -> Verdict:
     """n-TuckER ends well below its smallest size, and is nowhere well above it."""
-    curve = results.line(f"figures/synthetic10-{arity}", "n-TuckER")
-    chance = results.chance(f"Synthetic10-{arity}")
+    curve = results.line(row, "n-TuckER")
+    chance = results.chance(data)
     note = "" if chance is None else f"; random order {chance:.3f}"
     first = curve[0]
     holds = curve[-1] < first - FALL and max(curve) <= first + FALL
-    return verdict(holds, curve=listed("{:.3f}", curve), note=note)
+    return Verdict(holds, curve=listed("{:.3f}", curve), note=note)
 
 
-def ring_holds(results: ResultIndex, arity: int) -> Verdict:
+def ring_holds(results: ResultIndex, row: str) -> Verdict:
     """GETD with rank 1 is at no size well below its best."""
-    curve = results.line(f"figures/synthetic10-{arity}", "GETD, rank 1")
-    return verdict(min(curve) >= max(curve) - FALL, curve=listed("{:.3f}", curve))
+    curve = results.line(row, "GETD, rank 1")
+    return Verdict(min(curve) >= max(curve) - FALL, curve=listed("{:.3f}", curve))
 
 
 def always_above(results: ResultIndex) -> Verdict:
     """GETD is above n-TuckER and n-CP at every size."""
     ring = results.points(SIZES, "GETD")
-    missing = [f"GETD at {size}" for size in ALL_SIZES if size not in ring]
+    missing = []
     wrong = []
-    for series in SERIES[1:]:
-        others = results.points(SIZES, series)
-        missing += [f"{series} at {size}" for size in ALL_SIZES if size not in others]
-        for size in sorted(ring.keys() & others.keys()):
-            ours = ring[size]
-            theirs = others[size]
-            if ours <= theirs:
-                wrong.append(f"at {size:g} {ours:.3f}, {series} {theirs:.3f}")
+    for series in SERIES:
+        curve = results.points(SIZES, series)
+        missing += [f"{series} at {size}" for size in ALL_SIZES if size not in curve]
+        for size, mrr in curve.items():
+            if series != "GETD" and ring.get(size, inf) <= mrr:
+                wrong.append(f"at {size:g} {ring[size]:.3f}, {series} {mrr:.3f}")
 
     if missing and not wrong:
         raise NotMeasured(f"needs {SIZES}, {', '.join(missing)}")
-    return verdict(not wrong, exceptions="; ".join(wrong) or "at all of them")
+    return Verdict(not wrong, exceptions="; ".join(wrong) or "at all of them")
 
 
 def rises_and_flattens(results: ResultIndex) -> Verdict:
     """GETD never falls by more than the noise of a seed, and its last step is below its first."""
     curve = results.line(SIZES, "GETD")
     steps = _steps(curve)
-    flattens = steps[-1] < steps[0]
-    return verdict(min(steps) >= -SEED_NOISE and flattens, curve=listed("{:.3f}", curve))
+    holds = min(steps) >= -SEED_NOISE and steps[-1] < steps[0]
+    return Verdict(holds, curve=listed("{:.3f}", curve))
 
 
 def tucker_is_unstable(results: ResultIndex) -> Verdict:
     """n-TuckER falls from one size to the next by more than the noise of a seed."""
     curve = results.line(SIZES, "n-TuckER")
     falls = [before - SEED_NOISE > after for before, after in pairwise(curve)]
-    return verdict(any(falls), curve=listed("{:.3f}", curve))
+    return Verdict(any(falls), curve=listed("{:.3f}", curve))
 
 
 def above_at(results: ResultIndex, size: int, other: str, gain: float, rounded: float) -> Verdict:
@@ -151,13 +152,13 @@ def above_at(results: ResultIndex, size: int, other: str, gain: float, rounded: 
     ring = results.point(SIZES, "GETD", size)
     theirs = results.point(SIZES, other, size)
     ratio = ring / theirs - 1
-    return verdict(ratio >= gain - rounded, ring=ring, theirs=theirs, ratio=ratio)
+    return Verdict(ratio >= gain - rounded, ring=ring, theirs=theirs, ratio=ratio)
 
 
 def reaches(results: ResultIndex, size: int, mrr: float) -> Verdict:
     """GETD has this MRR at a size, up to the noise of a seed."""
     measured = results.point(SIZES, "GETD", size)
-    return verdict(measured >= mrr - SEED_NOISE, mrr=measured)
+    return Verdict(measured >= mrr - SEED_NOISE, mrr=measured)
 
 
 def small_above_large(results: ResultIndex, small: int, beyond: int) -> Verdict:
@@ -171,49 +172,48 @@ def small_above_large(results: ResultIndex, small: int, beyond: int) -> Verdict:
         last = max(tucker)
         theirs = f"n-TuckER at {last:g} {tucker[last]:.3f}"
         raise NotMeasured(f"needs {SIZES}, n-TuckER over {beyond}; {ours}, {theirs}")
-    theirs = listed("at {:g} {:.3f}", larger.items())
-    return verdict(ring > max(larger.values()), ours=ours, theirs=theirs)
+    theirs = listed("at {:g} {:.3f}", larger, larger.values())
+    return Verdict(ring > max(larger.values()), ours=ours, theirs=theirs)
 
 
 def least_parameters(results: ResultIndex) -> Verdict:
     """GETD learns the fewest numbers of the three at every size that was measured."""
-    sizes = results.points(SIZES, "GETD")
+    rings = {result.x: result.parameters for result in results.series(SIZES, "GETD")}
     wrong = []
     for series in SERIES[1:]:
         for size in results.points(SIZES, series):
-            if size in sizes:
-                ring = results.parameters(SIZES, "GETD", size)
-                if results.parameters(SIZES, series, size) <= ring:
-                    wrong.append(f"{series} at {size:g}")
+            counted = results.parameters(SIZES, series, size)
+            if size in rings and counted <= rings[size]:
+                wrong.append(f"{series} at {size:g}")
     exceptions = f"not against {', '.join(wrong)}" if wrong else "at all of them"
-    return verdict(not wrong, exceptions=exceptions)
+    return Verdict(not wrong, exceptions=exceptions)
 
 
-def flat(results: ResultIndex, data: str, low: float, high: float) -> Verdict:
+def flat(results: ResultIndex, row: str, low: float, high: float) -> Verdict:
     """The MRR differs by less than a bound between two ranks."""
-    row = f"figures/rank-{data}"
-    values = [mrr for rank, mrr in results.points(row, "GETD").items() if low <= rank <= high]
+    curve = results.points(row, "GETD")
+    values = [mrr for rank, mrr in curve.items() if low <= rank <= high]
     if len(values) < 2:
         raise NotMeasured(f"needs {row}, ranks from {low:g} to {high:g}")
     lowest = min(values)
     highest = max(values)
-    return verdict(highest - lowest < FLAT, lowest=lowest, highest=highest)
+    return Verdict(highest - lowest < FLAT, lowest=lowest, highest=highest)
 
 
-def only_ranks_below_hurt(results: ResultIndex, data: str, bound: float) -> Verdict:
+def only_ranks_below_hurt(results: ResultIndex, row: str, bound: float) -> Verdict:
     """Every rank from a bound on is near the best, and every smaller one is not."""
-    curve = results.points(f"figures/rank-{data}", "GETD")
+    curve = results.points(row, "GETD")
     best = max(curve.values())
     hurt = [rank for rank, mrr in curve.items() if mrr < best - FLAT]
     smaller = [rank for rank in curve if rank < bound]
-    return verdict(hurt == smaller, by_rank=listed("rank {:g}: {:.3f}", curve.items()))
+    return Verdict(hurt == smaller, by_rank=listed("rank {:g}: {:.3f}", curve, curve.values()))
 
 
 def orders_above_tucker(results: ResultIndex, data: str) -> Verdict:
     """Every order is above n-TuckER."""
     tucker = results.metric(f"paper/n-tucker-{data}")
     curve = _orders(results, data)
-    return verdict(min(curve.values()) > tucker, tucker=tucker, by_order=_by_order(curve))
+    return Verdict(min(curve.values()) > tucker, tucker=tucker, by_order=_by_order(curve))
 
 
 def least_order_is_best(results: ResultIndex, data: str, gain: float) -> Verdict:
@@ -223,7 +223,7 @@ def least_order_is_best(results: ResultIndex, data: str, gain: float) -> Verdict
     least = curve[min(curve)]
     is_best = least == max(curve.values())
     is_above = least - tucker >= gain - ROUNDED / 10
-    return verdict(is_best and is_above, tucker=tucker, by_order=_by_order(curve))
+    return Verdict(is_best and is_above, tucker=tucker, by_order=_by_order(curve))
 
 
 def falls_with_order(results: ResultIndex, data: str) -> Verdict:
@@ -233,25 +233,30 @@ def falls_with_order(results: ResultIndex, data: str) -> Verdict:
     first = values[0]
     ends_lower = values[-1] < first - SEED_NOISE
     holds = first == max(values) and max(_steps(values)) <= SEED_NOISE and ends_lower
-    return verdict(holds, by_order=_by_order(curve))
+    return Verdict(holds, by_order=_by_order(curve))
 
 
-def _orders(results: ResultIndex, data: str) -> dict[float, float]:
+def _orders(results: ResultIndex, data: str) -> MeansByX:
     """Return the MRR by order at the paper's shapes, all of which must be measured."""
-    rows = [f"figures/order-{data}", f"figures/order-paper-{data}"]
-    results.require(rows[0])
+    measured = [*results.require(f"figures/order-{data}")]
+    measured += results.find(f"figures/order-paper-{data}")
     shapes = SHAPES[data]
-    curve = results.by_shape(rows, shapes)
+    curve = mean_by_x([result for result in measured if _ring_shape(result) in shapes], "mrr")
 
-    missing = ["·".join(map(str, shape)) for order, shape in shapes.items() if order not in curve]
+    missing = ["·".join(map(str, shape)) for shape in shapes if len(shape) not in curve]
     if missing:
         absent = f"not at the paper's shapes: {', '.join(missing)} not run"
         raise NotMeasured(f"{absent}; measured: {_by_order(curve)}")
     return curve
 
 
-def _by_order(curve: Mapping[float, float]) -> str:
-    return listed("k = {}: {:.3f}", curve.items())
+def _ring_shape(result: Measurement) -> list[int]:
+    model = result.settings.model.model_dump()
+    return list(model["ring_shape"] or [model["entity_dim"]] * int(result.x or 0))
+
+
+def _by_order(curve: MeansByX) -> str:
+    return listed("k = {}: {:.3f}", curve, curve.values())
 
 
 def _turn(results: ResultIndex, row: str, series: str, key: str) -> Turn:
@@ -266,9 +271,8 @@ def _cut(number: int, pattern: str) -> str:
     >>> _cut(954_550, "0.9"), _cut(24_588_000, "24")
     ('0.9', '24')
     """
-    digits = len(pattern.partition(".")[2])
-    whole, rest = divmod(number * 10**digits // 10**6, 10**digits)
-    return f"{whole}.{rest:0{digits}}" if digits else str(whole)
+    millions = Decimal(number) / 10**6
+    return str(millions.quantize(Decimal(pattern), ROUND_DOWN))
 
 
 def _steps(values: Sequence[float]) -> list[float]:

@@ -43,160 +43,143 @@ CURVES = {  # keys of a result by those of a history in which test stood in for 
     "valid_loss": "test_loss",
     "valid_mrr": "test_mrr",
 }
-# Shows the training of a point, and may stop it.
-Watching = Callable[[Point], AbstractContextManager[Callbacks]]
+Progress = Callable[[str], AbstractContextManager[Callbacks]]  # by the name of a training
 
 
 @dataclass(frozen=True)
-class OutputFolders:
-    """Where results, pictures and their page go, and where runs are kept."""
+class Measurer:
+    """Measures rows: where results, pictures and their page go, and where runs are kept."""
 
-    results: Path = Path("experiments")
-    runs: Path = Path("runs")
+    results: Path
+    runs: Path
+    progress: Progress  # shows a training, and may stop it
+
+    def measure(self, row: Row, point: Point) -> Result:
+        """Make one measurement."""
+        if row.kind == "table":
+            return measure_table(row.name, ResultIndex(read_results(self.results)))
+        if row.kind == "derived":
+            return self._measure_derived(row, point)
+        if row.kind == "study":
+            return self._measure_study(row, point)
+
+        kb = load(row.data)
+        if not row.info.curves:
+            extra = {"published": row.published} if row.published else {}
+            return describe_training(self._train(point, kb), **extra)
+
+        # Test stands in for validation: it is measured after each epoch, and chooses the weights.
+        run = self._train(point, with_test_as_valid(kb))
+        history = run.folder.read_history()
+        curves = {name: [getattr(line, key) for line in history] for key, name in CURVES.items()}
+        result = describe_training(run, curves=curves)
+        protocol = result.protocol.with_epoch_chosen_on("test")
+        return result.model_copy(update={"protocol": protocol})
 
     def run_folder(self, point: Point) -> RunFolder:
         return RunFolder(self.runs / point.name)
 
+    def _train(self, point: Point, kb: KnowledgeBase, **training: Any) -> OpenedRun:
+        """Return the finished run of a point; train or resume it where it is not finished."""
+        folder = self.run_folder(point)
+        path = folder.path
+        if folder.exists() and folder.is_finished() and (path / "report.json").exists():
+            return open_run(path)
+        with self.progress(point.name) as callbacks:
+            config = _config(point, **training)
+            return train(kb, config, path, resume=folder.exists(), callbacks=callbacks)
 
-def measure(row: Row, point: Point, folders: OutputFolders, watching: Watching) -> Result:
-    """Make one measurement."""
-    if row.kind == "table":
-        return measure_table(row.name, ResultIndex(read_results(folders.results)))
-    if row.kind == "derived":
-        return _measure_derived(row, point, folders, watching)
-    if row.kind == "study":
-        return _measure_study(row, point, folders, watching)
+    def _measure_derived(self, row: Row, point: Point) -> Measurement:
+        """Evaluate runs of the base row, alone or as one model, with what the row adds."""
+        start = time.perf_counter()
+        base = find_row(row.base)
+        whole = load(base.data)
+        seeds = MEMBERS if "ensemble" in row.added else (point.seed,)
+        points = base.with_seeds(seeds)
+        runs = [self._train(each, whole) for each in points]
+        model = _as_one(runs)
+        extra: dict[str, Any] = {"members": seeds}
 
-    kb = load(row.data)
-    if not row.info.curves:
-        run = _train(point, kb, folders, watching)
-        extra = {"published": row.published} if row.published else {}
-        return describe_training(run, **extra)
+        # The memory is fitted on validation with models that have not seen it.
+        weights = None
+        fitted_on = None
+        if "memory" in row.added:
+            memory = Memory.from_facts(whole.split("train"), whole.n_entities)
+            weights = fit_weights(model, memory, whole)
+            fitted_on = Choice("valid", filter_splits(whole, "valid"))
+            extra["memory"] = {name: values.model_dump() for name, values in weights.items()}
 
-    # Test stands in for validation: it is measured after each epoch, and chooses the weights.
-    run = _train(point, with_test_as_valid(kb), folders, watching)
-    history = run.folder.read_history()
-    curves = {name: [getattr(line, key) for line in history] for key, name in CURVES.items()}
-    result = describe_training(run, curves=curves)
-    protocol = result.protocol.with_epoch_chosen_on("test")
-    return result.model_copy(update={"protocol": protocol})
+        kb = whole
+        trained_on: tuple[str, ...] = ("train",)
+        if "valid" in row.added:
+            kb = valid_in_train(whole)
+            trained_on = ("train", "valid")
+            pairs = zip(points, runs, strict=True)
+            model = _as_one([self._train_on_valid(each, run, kb) for each, run in pairs])
+        if weights is not None:
+            memory = Memory.from_facts(kb.split("train"), kb.n_entities)
+            model = WithMemory(model, memory, weights)
+
+        provenance = Provenance(trained_on, runs[0].epoch_choice(), fitted_on)
+        evaluation = evaluate(model, whole, provenance=provenance)
+        extra["seconds"] = round(time.perf_counter() - start, 1)
+        return measurement(runs[0].folder.read_config(), evaluation, **extra)
+
+    def _train_on_valid(self, point: Point, run: OpenedRun, merged: KnowledgeBase) -> OpenedRun:
+        """Train a run's settings on train and valid, for as many epochs as were best on valid."""
+        epochs = run.folder.read_report().best_epoch
+        if epochs is None:
+            raise RunError(f"{run.path} was not validated: how long to train is not known")
+        again = Point(f"{point.row}+valid", point.seed, point.config)
+        return self._train(again, merged, epochs=epochs, patience=0)
+
+    def _measure_study(self, row: Row, point: Point) -> StudyMeasurement:
+        """Run the trials of a study."""
+        try:
+            from getd.tuning.study import TuningCallbacks
+            from getd.tuning.tune import tune
+        except ImportError:
+            raise ConfigError("tuning needs Optuna: pip install 'getd[tune]'") from None
+
+        path = self.run_folder(point).path
+        with self.progress(point.name) as callbacks:
+            tuned = tune(
+                load(row.data),
+                study=path.with_suffix(".db"),
+                trials=row.study.trials,
+                space=row.study.space,
+                config=_config(point),
+                out=path,
+                callbacks=TuningCallbacks(training=lambda number, epochs: callbacks),
+                retraining=callbacks,
+            )
+
+        study = tuned.study
+        trials = study.trials()
+        filtered = left_out(["train", "valid"])
+        return StudyMeasurement(
+            data=row.data,
+            model=point.config.model_name,
+            metrics={"mrr": tuned.best.mrr or 0.0},  # on validation
+            interval=None,
+            protocol=Protocol(split="valid", trained_on=("train",), filter=filtered),
+            config=study.get_note("config"),
+            space=study.get_note("space"),
+            trials=trials,
+            best=tuned.best.number,
+            importances=study.importances(),
+            seconds=round(sum(trial.seconds or 0.0 for trial in trials), 1),
+        )
 
 
 def _config(point: Point, **training: Any) -> Config:
     """Return the config of a point with its seed, and other settings of ``[training]``."""
-    values = {"seed": point.seed, **training}
-    return point.config.with_values({f"training.{name}": each for name, each in values.items()})
+    return Config.parse(point.config.given, seed=point.seed, **training)
 
 
-def _train(
-    point: Point, kb: KnowledgeBase, folders: OutputFolders, watching: Watching, **training: Any
-) -> OpenedRun:
-    """Return the finished run of a point; train or resume it where it is not finished."""
-    folder = folders.run_folder(point)
-    if folder.exists() and folder.is_finished() and (folder.path / "report.json").exists():
-        return open_run(folder.path)
-    with watching(point) as callbacks:
-        config = _config(point, **training)
-        return train(kb, config, folder.path, resume=folder.exists(), callbacks=callbacks)
-
-
-def _measure_derived(
-    row: Row, point: Point, folders: OutputFolders, watching: Watching
-) -> Measurement:
-    """Evaluate runs of the base row, alone or as one model, with what the row adds."""
-    start = time.perf_counter()
-    base = find_row(row.base)
-    whole = load(base.data)
-    seeds = MEMBERS if "ensemble" in row.added else (point.seed,)
-    base_points = base.with_seeds(seeds)
-    runs = [_train(each, whole, folders, watching) for each in base_points]
-    model = _as_one([run.model.bare for run in runs])
-    extra: dict[str, Any] = {"members": seeds}
-
-    # The memory is fitted on validation with models that have not seen it.
-    weights = None
-    fitted_on = None
-    if "memory" in row.added:
-        memory = Memory.from_facts(whole.split("train"), whole.n_entities)
-        weights = fit_weights(model, memory, whole)
-        fitted_on = Choice("valid", filter_splits(whole, "valid"))
-        extra["memory"] = {name: values.model_dump() for name, values in weights.items()}
-
-    kb = whole
-    trained_on: tuple[str, ...] = ("train",)
-    if "valid" in row.added:
-        kb = valid_in_train(whole)
-        trained_on = ("train", "valid")
-        again = [
-            _train_on_valid(each, run, kb, folders, watching)
-            for each, run in zip(base_points, runs, strict=True)
-        ]
-        model = _as_one([run.model.bare for run in again])
-    if weights is not None:
-        memory = Memory.from_facts(kb.split("train"), kb.n_entities)
-        model = WithMemory(model, memory, weights)
-
-    provenance = Provenance(trained_on, runs[0].epoch_choice(), fitted_on)
-    evaluation = evaluate(model, whole, provenance=provenance)
-    extra["seconds"] = round(time.perf_counter() - start, 1)
-    return measurement(runs[0].folder.read_config(), evaluation, **extra)
-
-
-def _as_one(models: Sequence[ScoringModel]) -> ScoringModel:
+def _as_one(runs: Sequence[OpenedRun]) -> ScoringModel:
+    models = [run.model.bare for run in runs]
     return models[0] if len(models) == 1 else Ensemble(models)
-
-
-def _train_on_valid(
-    point: Point, run: OpenedRun, merged: KnowledgeBase, folders: OutputFolders, watching: Watching
-) -> OpenedRun:
-    """Train the settings of a run on train and valid, for as many epochs as were best on valid."""
-    epochs = run.folder.read_report().best_epoch
-    if epochs is None:
-        raise RunError(f"{run.path} was not validated: how long to train is not known")
-    again = Point(f"{point.row}+valid", point.seed, point.config)
-    return _train(again, merged, folders, watching, epochs=epochs, patience=0)
-
-
-def _measure_study(
-    row: Row, point: Point, folders: OutputFolders, watching: Watching
-) -> StudyMeasurement:
-    """Run the trials of a study."""
-    try:
-        from getd.tuning.study import TuningCallbacks
-        from getd.tuning.tune import tune
-    except ImportError:
-        raise ConfigError("tuning needs Optuna: pip install 'getd[tune]'") from None
-
-    path = folders.run_folder(point).path
-    with watching(point) as callbacks:
-        tuned = tune(
-            load(row.data),
-            study=path.with_suffix(".db"),
-            trials=row.study.trials,
-            space=row.study.space,
-            config=_config(point),
-            out=path,
-            callbacks=TuningCallbacks(training=lambda number, epochs: callbacks),
-            retraining=callbacks,
-        )
-
-    trials = tuned.study.trials()
-    filtered = left_out(["train", "valid"])
-    return StudyMeasurement.model_validate(
-        {
-            "data": row.data,
-            "model": point.config.model_name,
-            "metrics": {"mrr": tuned.best.mrr},  # on validation
-            "interval": None,
-            "protocol": Protocol(split="valid", trained_on=("train",), filter=filtered),
-            "config": tuned.study.get_note("config"),
-            "space": tuned.study.get_note("space"),
-            "trials": trials,
-            "best": tuned.best.number,
-            "importances": tuned.study.importances(),
-            "seconds": round(sum(trial.seconds or 0.0 for trial in trials), 1),
-        }
-    )
 
 
 def with_test_as_valid(kb: KnowledgeBase) -> KnowledgeBase:

@@ -3,40 +3,33 @@
 from __future__ import annotations
 
 from pathlib import Path
-from statistics import mean
 
-from getd.experiments.result import Measurement, StudyMeasurement
+from getd.experiments.result import Curves, Measurement, StudyMeasurement
 from getd.experiments.result_index import ResultIndex, mean_by_x
 from getd.experiments.rows import Row
-from getd.plots.figures import (
-    CurveSeries,
-    PointSeries,
-    Reference,
-    curves_figure,
-    points_figure,
-)
+from getd.plots.figures import PointSeries, curves_figure, points_figure
 from getd.plots.studies import is_drawn, overview_figure
 from getd.plots.style import save_figure
 
 
-def draw(row: Row, results: ResultIndex, folder: Path) -> list[Path]:
+def draw(row: Row, results: ResultIndex, folder: Path) -> None:
     """Draw a figure or a study as SVG and PNG; nothing where nothing is measured yet."""
     measured = results.find(row.name)
     if not measured:
-        return []
+        return
 
     first = measured[0]
     if isinstance(first, StudyMeasurement):
         shown = [trial for trial in first.trials if is_drawn(trial)]
         figure = overview_figure(shown, first.importances)
     elif row.info.curves:
-        figure = curves_figure([_curves(label, measured) for label in _labels(row)])
+        figure = curves_figure({label: _curves(label, measured) for label in _labels(row)})
     else:
         series = [_points(label, measured) for label in _labels(row)]
         with_parameters = len(series) > 1 and row.info.parameters
-        reference = _reference(row.info.reference, results)
-        figure = points_figure(series, row.info.x, with_parameters, reference)
-    return save_figure(figure, folder / "figures", picture_name(row))
+        references = _references(row.info.reference, results)
+        figure = points_figure(series, row.info.x, with_parameters, references)
+    save_figure(figure, folder / "figures", picture_name(row))
 
 
 def picture_name(row: Row) -> str:
@@ -49,21 +42,15 @@ def _labels(row: Row) -> list[str]:
     return list(dict.fromkeys(point.series for point in row.points))
 
 
-def _curves(label: str, measured: list[Measurement]) -> CurveSeries:
-    curves = [result.curves for result in measured if result.series == label and result.curves]
-    return CurveSeries(label, curves)
+def _curves(label: str, measured: list[Measurement]) -> list[Curves]:
+    return [result.curves for result in measured if result.series == label and result.curves]
 
 
 def _points(label: str, measured: list[Measurement]) -> PointSeries:
     results = [result for result in measured if result.series == label]
-    mrr = mean_by_x((result.x, result.mrr) for result in results)
-    parameters = mean_by_x((result.x, result.parameters) for result in results)
-    return PointSeries(label, mrr, parameters)
+    return PointSeries(label, mean_by_x(results, "mrr"), mean_by_x(results, "parameters"))
 
 
-def _reference(row: str, results: ResultIndex) -> Reference | None:
-    """Return the MRR of another row, the mean over its seeds."""
-    measured = results.find(row)
-    if not measured:
-        return None
-    return Reference(row.split("/")[1], mean(result.mrr for result in measured))
+def _references(row: str, results: ResultIndex) -> dict[str, float]:
+    """Return the MRR of another row, the mean over its seeds; empty: it is not measured."""
+    return {row.split("/")[1]: results.metric(row)} if results.find(row) else {}

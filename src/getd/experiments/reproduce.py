@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 
 from getd.errors import ConfigError
-from getd.experiments.measure import OutputFolders, measure
+from getd.experiments.measure import Measurer, Progress
 from getd.experiments.result import read_results, result_path, write_result
-from getd.experiments.rows import Point, all_rows, find_row
+from getd.experiments.rows import all_rows, find_row
 from getd.training.callbacks import Callbacks, Interrupted
 
-Progress = Callable[[str], AbstractContextManager[Callbacks]]  # by the name of a training
 MADE_FROM_RESULTS = ("cost", "claims")  # rows that are computed from the results of all others
 
 
@@ -42,10 +41,10 @@ class RowStatus:
 def list_rows(into: Path) -> list[RowStatus]:
     """List every row with the number of its results in a folder."""
     results = Counter(result.row for result in read_results(into))
-    statuses = []
-    for name, row in all_rows().items():
-        statuses.append(RowStatus(name, row.info.about, results[name], row.info.minutes))
-    return statuses
+    return [
+        RowStatus(name, row.info.about, results[name], row.info.minutes)
+        for name, row in all_rows().items()
+    ]
 
 
 def reproduce(
@@ -69,28 +68,28 @@ def reproduce(
         raise ConfigError(f"--seeds: expected at least 1, found {seeds}")
     rows = list(all_rows().values()) if every_row else [find_row(name) for name in names]
     rows.sort(key=lambda row: row.name in MADE_FROM_RESULTS)
-    folders = OutputFolders(into, runs)
     end = time.monotonic() + 60 * (inf if budget is None else budget)
 
     def is_over() -> bool:
         return time.monotonic() > end
 
     @contextmanager
-    def watch(point: Point) -> Iterator[Callbacks]:
-        with progress(point.name) if progress else nullcontext(Callbacks()) as callbacks:
+    def watch(name: str) -> Iterator[Callbacks]:
+        with progress(name) if progress else nullcontext(Callbacks()) as callbacks:
             yield replace(callbacks, should_stop=is_over)
 
+    measurer = Measurer(into, runs, watch)
+
     # Results that exist are kept, except the verdicts on claims, which follow from all others.
-    written: list[Path] = []
+    written = []
     is_finished = True
     try:
         for row in rows:
             if is_over():
-                is_finished = False
-                break
+                raise Interrupted("the budget is spent")
             for point in row.with_seeds(range(seeds)):
                 if row.name == "claims" or not result_path(into, point).exists():
-                    result = measure(row, point, folders, watch)
+                    result = measurer.measure(row, point)
                     written.append(write_result(into, point, result))
     except Interrupted:
         if not is_over():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,10 @@ from getd.tuning.trial import Trial
 
 GROUPS = ("arity", "position", "seen")
 Number = int | float  # whole numbers stay whole in a file
+Numbers = tuple[float, ...]
+WholeNumbers = tuple[int, ...]
+Values = dict[str, float]  # by name
+Table = dict[str, Any]  # of a config, or another part of a file
 MEASURED = AliasChoices("counts", "measured", "found")  # files say "found"
 
 
@@ -32,16 +35,16 @@ class Result(Record):
     seed: int = 0
     versions: dict[str, str] = Field(default_factory=dict)
     commit: str | None = None  # None: the package did not run from a checkout
-    machine: dict[str, str | Number | None] = Field(default_factory=dict)
+    machine: Table = Field(default_factory=dict)
 
 
 class Curves(Record):
     """Losses and MRR of a training by epoch."""
 
-    epoch: tuple[int, ...] = ()
-    train_loss: tuple[float, ...] = ()
-    test_loss: tuple[float, ...] = ()
-    test_mrr: tuple[float, ...] = ()
+    epoch: WholeNumbers = ()
+    train_loss: Numbers = ()
+    test_loss: Numbers = ()
+    test_mrr: Numbers = ()
 
 
 class Measurement(Result):
@@ -54,18 +57,18 @@ class Measurement(Result):
     metrics: dict[str, Number]
     interval: tuple[float, float] | None = None  # 95 %, of the MRR
     protocol: Protocol = Protocol(split="test", trained_on=("train",))
-    baselines: dict[str, float] = Field({}, validation_alias=BASELINES)
-    by: dict[str, Any] = Field(default_factory=dict)  # metrics by group
-    config: dict[str, Any] = Field(default_factory=dict)  # as written; ``settings`` is parsed
+    baselines: Values = Field(default={}, validation_alias=BASELINES)
+    by: Table = Field(default_factory=dict)  # metrics by group
+    config: Table = Field(default_factory=dict)  # as written; ``settings`` is parsed
     epochs: int | None = None
     best_epoch: int | None = None
     valid_mrr: float | None = None
     seconds: float = 0.0
     parameters: int = 0  # 0: not counted
-    published: dict[str, float] = Field(default_factory=dict)
+    published: Values = Field(default_factory=dict)
     curves: Curves | None = None
-    members: tuple[int, ...] = ()  # the seeds of derived rows
-    memory: dict[str, Any] = Field(default_factory=dict)  # the weights of derived rows
+    members: WholeNumbers = ()  # the seeds of derived rows
+    memory: Table = Field(default_factory=dict)  # the weights of derived rows
 
     @property
     def mrr(self) -> float:
@@ -81,18 +84,18 @@ class Measurement(Result):
 class StudyMeasurement(Measurement):
     """The trials of a study; its metrics are those of validation."""
 
-    space: dict[str, Any]
+    space: Table
     trials: list[Trial]
     best: int  # the number of the best trial
-    importances: dict[str, float]
+    importances: Values
 
 
 class DataStatistics(Record):
     """The counts of a data set: entities, relations, and facts of train, valid and test."""
 
-    counts: tuple[int, ...] = Field((), validation_alias=MEASURED, serialization_alias="found")
-    published: tuple[int, ...] = ()
-    baselines: dict[str, float] = Field({}, validation_alias=BASELINES)  # their MRR on test
+    counts: WholeNumbers = Field((), validation_alias=MEASURED, serialization_alias="found")
+    published: WholeNumbers = ()
+    baselines: Values = Field(default={}, validation_alias=BASELINES)  # their MRR on test
     chance: float | None = None  # the MRR of candidates in random order
 
 
@@ -129,7 +132,7 @@ class Cost(Result):
     """The time of GETD on WikiPeople-3."""
 
     measured: Seconds = Field(validation_alias=MEASURED, serialization_alias="found")
-    config: dict[str, Any] = Field(default_factory=dict)
+    config: Table = Field(default_factory=dict)
     epochs: int = 0
     published: Seconds
 
@@ -149,12 +152,7 @@ class Claims(Result):
     claims: list[CheckedClaim]
 
 
-TABLE_RESULTS: Mapping[str, type[Result]] = {
-    "statistics": Statistics,
-    "complexity": Complexity,
-    "cost": Cost,
-    "claims": Claims,
-}
+TABLES = {kind.__name__.lower(): kind for kind in (Statistics, Complexity, Cost, Claims)}
 
 
 def result_path(folder: Path, point: Point) -> Path:
@@ -177,7 +175,6 @@ def write_result(folder: Path, point: Point, result: Result) -> Path:
     content |= {"versions": versions, "commit": commit, "machine": machine}
 
     path = result_path(folder, point)
-    path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(content, indent=1, ensure_ascii=False)
     with atomic_path(path) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
@@ -190,11 +187,11 @@ def read_results(folder: Path) -> list[Result]:
     return [parse_result(json.loads(path.read_text(encoding="utf-8"))) for path in paths]
 
 
-def parse_result(content: Mapping[str, Any]) -> Result:
+def parse_result(content: Table) -> Result:
     """Make a typed result of the content of a file."""
     row = content["row"]
     kind = StudyMeasurement if row.startswith("tuning/") else Measurement
-    return TABLE_RESULTS.get(row, kind).model_validate(content)
+    return TABLES.get(row, kind).model_validate(content)
 
 
 def describe_training(run: OpenedRun, **more: Any) -> Measurement:
@@ -220,17 +217,17 @@ def measurement(config: StoredConfig, evaluation: Evaluation, **more: Any) -> Me
     interval = metrics.pop("mrr_interval")
     groups = evaluation.as_dict()["by"]
 
-    content = {
-        "data": config["data"],
-        "model": config.model_name,
-        "metrics": metrics,
-        "interval": interval,
-        "protocol": evaluation.protocol,
-        "baselines": {name: baseline.mrr for name, baseline in evaluation.baselines.items()},
-        "by": {group: groups[group] for group in GROUPS if group in groups},
-        "config": dict(config),
-    }
-    return Measurement.model_validate(content | more)
+    return Measurement(
+        data=config["data"],
+        model=config.model_name,
+        metrics=metrics,
+        interval=interval,
+        protocol=evaluation.protocol,
+        baselines={name: baseline.mrr for name, baseline in evaluation.baselines.items()},
+        by={group: groups[group] for group in GROUPS if group in groups},
+        config=dict(config),
+        **more,
+    )
 
 
 def chosen_by(result: Measurement) -> str:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from statistics import mean
 from typing import TypeVar
 
-from getd.experiments.result import TABLE_RESULTS, Measurement, Result, Statistics
-from getd.models.getd import GETDSettings
+from getd.experiments.result import Measurement, Result, Statistics
 
 R = TypeVar("R", bound=Result)
+MeansByX = dict[float, float]  # over seeds, by what the x-axis of a figure shows
 
 
-@dataclass(frozen=True)
 class NotMeasured(Exception):
     """What a claim needs was not measured."""
-
-    reason: str
 
 
 class ResultIndex:
@@ -50,19 +46,12 @@ class ResultIndex:
         """Return the table of this kind; :class:`NotMeasured` if it is not made yet."""
         table = self.find_table(kind)
         if table is None:
-            (name,) = (name for name, other in TABLE_RESULTS.items() if other is kind)
-            raise NotMeasured(f"needs {name}")
+            raise NotMeasured(f"needs {kind.__name__.lower()}")
         return table
 
     def metric(self, row: str, key: str = "mrr") -> float:
         """Return a metric, the mean over seeds."""
         return float(mean(result.metrics[key] for result in self.require(row)))
-
-    def sample(self, row: str) -> str:
-        """Say how many facts a row was measured on; empty: all of test."""
-        sizes = [result.protocol.sample for result in self.require(row)]
-        drawn = [size for size in sizes if size is not None]
-        return f" on {min(drawn):,} facts" if drawn else ""
 
     def curve(self, row: str, series: str, key: str) -> list[float]:
         """Return a curve by epoch, of the first seed."""
@@ -75,9 +64,9 @@ class ResultIndex:
             raise NotMeasured(f"needs {row}, {series} at more than one point")
         return values
 
-    def points(self, row: str, series: str) -> dict[float, float]:
+    def points(self, row: str, series: str) -> MeansByX:
         """Return the MRR, the mean over seeds, by x."""
-        return mean_by_x((result.x, result.mrr) for result in self.series(row, series))
+        return mean_by_x(self.series(row, series), "mrr")
 
     def point(self, row: str, series: str, x: float) -> float:
         """Return the MRR of one point of a figure."""
@@ -92,21 +81,6 @@ class ResultIndex:
             if x is None or result.x == x:
                 return result.parameters
         raise NotMeasured(f"needs {row}, {series} at {x:g}")
-
-    def by_shape(
-        self, rows: Sequence[str], shapes: Mapping[int, Sequence[int]]
-    ) -> dict[float, float]:
-        """Return the MRR by order, only of rings that have exactly the given shapes."""
-        values = []
-        for row in rows:
-            for result in self.find(row):
-                model = result.settings.model
-                order = int(result.x or 0)
-                if isinstance(model, GETDSettings):
-                    shape = model.ring_shape or [model.entity_dim] * order
-                    if list(shapes.get(order, [])) == list(shape):
-                        values.append((order, result.mrr))
-        return mean_by_x(values)
 
     def chance(self, data: str) -> float | None:
         """Return the MRR of random order on the test split of a data set, if it is known."""
@@ -123,14 +97,10 @@ class ResultIndex:
         return results
 
 
-def mean_by_x(pairs: Iterable[tuple[float | None, float]]) -> dict[float, float]:
-    """Return the mean of the values of each x, sorted by x.
-
-    >>> mean_by_x([(2, 0.25), (1, 0.5), (2, 0.75)])
-    {1: 0.5, 2: 0.5}
-    """
+def mean_by_x(results: Iterable[Measurement], key: str) -> MeansByX:
+    """Return the mean of what results have under a key for each x, sorted by x."""
     values: dict[float, list[float]] = {}
-    for x, value in pairs:
-        if x is not None:
-            values.setdefault(x, []).append(value)
+    for result in results:
+        if result.x is not None:
+            values.setdefault(result.x, []).append(getattr(result, key))
     return {x: mean(values[x]) for x in sorted(values)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from contextlib import suppress
 from pathlib import Path
 from statistics import mean, stdev
 
@@ -16,19 +16,21 @@ from getd.experiments.result import (
     Measurement,
     Statistics,
     StudyMeasurement,
+    Values,
     chosen_by,
     read_results,
 )
-from getd.experiments.result_index import ResultIndex
-from getd.experiments.rows import PACKAGE, Row, RowKind, all_rows
+from getd.experiments.result_index import NotMeasured, ResultIndex
+from getd.experiments.rows import DERIVED, PACKAGE, Row, RowKind, all_rows
 from getd.experiments.table_checks import METRICS, N_ARY
 from getd.experiments.tables import published
 from getd.experiments.text import listed, markdown_table, small
 from getd.io.atomic import atomic_path
 from getd.models.registry import MODELS
 from getd.plots.studies import is_drawn
-from getd.tuning.trial import counts
+from getd.tuning.trial import describe_states, short
 
+TEXTS = read_toml(PACKAGE / "page_texts.toml")
 N_ARY_SETS = tuple(N_ARY.values())
 BINARY_SETS = ("WN18", "FB15k")
 MODEL_ORDER = (  # that of the paper
@@ -36,12 +38,13 @@ MODEL_ORDER = (  # that of the paper
     *("transe", "distmult", "conve", "complex", "simple", "tucker"),
 )
 HIGH_CHANCE = 0.05  # an MRR of random order that a reader should know of
+Lines = list[list[object]]  # of a table
 
 
 def write_page(folder: Path) -> Path:
     """Write ``README.md`` and the pictures of all results in a folder."""
     results = ResultIndex(read_results(folder))
-    for row in _rows_of("figure") + _rows_of("study"):
+    for row in _rows_of("figure", "study"):
         draw(row, results, folder)
 
     path = folder / "README.md"
@@ -52,13 +55,14 @@ def write_page(folder: Path) -> Path:
 
 def page_text(results: ResultIndex) -> str:
     """Return the page of these results."""
-    texts = _texts()
-    parts = ["# Results", texts["about"], "## N-ary data sets", texts["n_ary_sizes"]]
+    parts = ["# Results", TEXTS["about"], "## N-ary data sets", TEXTS["n_ary_sizes"]]
     parts += [_models(data, "paper", results) for data in N_ARY_SETS]
-    parts += ["## Our best GETD", texts["best"], _best(results), _sources()]
-    parts += ["## Binary data sets", texts["binary_sizes"]]
+    parts += ["## Our best GETD", TEXTS["best"], _best(results), TEXTS["best_published"]]
+    parts += ["## Binary data sets", TEXTS["binary_sizes"]]
     parts += [_models(data, "best", results) for data in BINARY_SETS]
-    parts += [_statistics(results), _complexity(results), _cost(results), _claims(results)]
+    for table in (_statistics, _complexity, _cost, _claims):
+        with suppress(NotMeasured):
+            parts.append(table(results))
 
     parts.append("## Figures")
     parts += [_figure(row, results) for row in _rows_of("figure")]
@@ -67,12 +71,6 @@ def page_text(results: ResultIndex) -> str:
     parts.append(_missing_studies(results))
     parts += ["## Every result", _everything(results)]
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-@cache
-def _texts() -> dict[str, str]:
-    """Read the prose of the page."""
-    return read_toml(PACKAGE / "page_texts.toml")
 
 
 def _rows_of(*kinds: RowKind) -> list[Row]:
@@ -90,8 +88,8 @@ def _models(data: str, folder: str, results: ResultIndex) -> str:
     names[f"getd-{lower}-rank-25"] = "GETD, rank 25"
     names[f"getd-{lower}-released"] = "GETD, as released"
 
-    lines: list[list[object]] = []
-    baselines: dict[str, float] = {}
+    lines: Lines = []
+    baselines: Values = {}
     for stem, name in names.items():
         row = all_rows().get(f"{folder}/{stem}")
         if row is None:
@@ -102,16 +100,16 @@ def _models(data: str, folder: str, results: ResultIndex) -> str:
         shown = ["all" if size is None else f"{size:,} facts" for size in samples]
         lines.append([name, *cells, len(measured) or "", ", ".join(shown)])
 
-        whole = [result for result in measured if result.protocol.sample is None]
-        if whole and not baselines:
-            baselines = whole[0].baselines
+        for result in measured:
+            if result.protocol.sample is None:
+                baselines = baselines or result.baselines
 
-    blank = [""] * 4
+    after_mrr = ["", "", "", "", "all"]
     for name, mrr in baselines.items():
-        lines.append([f"baseline: {name}", f"{mrr:.3f}", *blank, "all"])
+        lines.append([f"baseline: {name}", f"{mrr:.3f}", *after_mrr])
     chance = results.chance(data)
     if chance is not None:
-        lines.append(["random order", small(chance), *blank, "all"])
+        lines.append(["random order", small(chance), *after_mrr])
     header = ["ours / published", *METRICS.values(), "seeds", "asked"]
     return _section(f"**{data}**", markdown_table(header, lines))
 
@@ -119,35 +117,19 @@ def _models(data: str, folder: str, results: ResultIndex) -> str:
 def _best(results: ResultIndex) -> str:
     """Return the table of derived rows, and of the best that others published."""
     lines = []
-    for valid in ("", "+valid"):
-        for trained in ("", "+memory", "+ensemble", "+memory+ensemble"):
-            added = trained + valid
-            rows = [f"best/getd-{data.lower()}{added}" for data in N_ARY_SETS]
-            name = f"GETD{added.replace('+', ' + ')}"
-            lines.append([name, *(_spread(results.find(row)) for row in rows)])
+    for added in ("", *DERIVED):
+        name = f"GETD{added.replace('+', ' + ')}"
+        measured = [results.find(f"best/getd-{data}{added}") for data in N_ARY]
+        lines.append([name, *map(_spread, measured)])
 
     for title, best in published().best.items():
-        mrrs = [f"{best[data].mrr:.3f}" for data in N_ARY_SETS]
+        mrrs = [f"{best[data]:.3f}" for data in N_ARY_SETS]
         lines.append([f"best published, {title}", *mrrs])
     return markdown_table(["", *N_ARY_SETS], lines)
 
 
-def _sources() -> str:
-    """Say who published what is best."""
-    sentences = []
-    for title, best in published().best.items():
-        by_source: dict[str, list[str]] = {}
-        for data in N_ARY_SETS:
-            by_source.setdefault(best[data].source, []).append(data)
-        sources = [(source, ", ".join(names)) for source, names in by_source.items()]
-        sentences.append(f"Best published, {title}: {listed('{} ({})', sources, '; ')}.")
-    return " ".join(sentences)
-
-
 def _statistics(results: ResultIndex) -> str:
-    statistics = results.find_table(Statistics)
-    if statistics is None:
-        return ""
+    statistics = results.require_table(Statistics)
     lines = []
     for data, row in statistics.rows.items():
         mrrs = [f"{mrr:.3f}" for mrr in row.baselines.values()]
@@ -156,25 +138,21 @@ def _statistics(results: ResultIndex) -> str:
 
     header = ["data set", "entities", "relations", "train", "valid", "test", "as published"]
     header += ["frequency", "lookup", "random order"]
-    return _section("## Data sets", _texts()["data_sets"], markdown_table(header, lines))
+    return _section("## Data sets", TEXTS["data_sets"], markdown_table(header, lines))
 
 
 def _complexity(results: ResultIndex) -> str:
-    complexity = results.find_table(Complexity)
-    if complexity is None:
-        return ""
-    lines: list[list[object]] = []
-    for name, row in complexity.rows.items():
-        counted = [row.counted, row.fully_expressive, row.published]
-        lines.append([f"`{name}`", f"`{row.formula}`", *counted])
+    complexity = results.require_table(Complexity)
+    lines = [
+        [f"`{name}`", f"`{row.formula}`", row.counted, row.fully_expressive, row.published]
+        for name, row in complexity.rows.items()
+    ]
     header = ["model", "parameters", "on WikiPeople-4", "fully expressive", "says the paper"]
     return _section("## Complexity", markdown_table(header, lines))
 
 
 def _cost(results: ResultIndex) -> str:
-    cost = results.find_table(Cost)
-    if cost is None:
-        return ""
+    cost = results.require_table(Cost)
     ours = cost.measured
     theirs = cost.published
 
@@ -183,39 +161,38 @@ def _cost(results: ResultIndex) -> str:
         ["a training", ours.total_seconds, theirs.total_seconds],
         ["ranking test", ours.inference_seconds, theirs.inference_seconds],
     ]
-    note = _texts()["cost"].format(epochs=cost.epochs)
+    note = TEXTS["cost"].format(epochs=cost.epochs)
     table = markdown_table(["", "ours, CPU", "published, Titan XP"], lines)
     return _section("## Cost on WikiPeople-3, seconds", note, table)
 
 
 def _claims(results: ResultIndex) -> str:
-    table = results.find_table(Claims)
-    if table is None:
-        return ""
+    table = results.require_table(Claims)
     lines = []
     for claim in table.claims:
         lines.append([claim.claim, claim.rule, f"**{claim.verdict}**", claim.figures])
     shown = markdown_table(["claim", "shown if", "", "figures here"], lines)
-    return _section("## What the paper says", _texts()["claims"], shown)
+    return _section("## What the paper says", TEXTS["claims"], shown)
 
 
 def _figure(row: Row, results: ResultIndex) -> str:
-    texts = _texts()
     title = f"### {row.info.about}"
     measured = results.find(row.name)
     if not measured:
-        return _section(title, texts["missing_figure"].format(row=row.name, minutes=_minutes(row)))
+        text = TEXTS["missing_figure"].format(row=row.name, minutes=_minutes(row))
+        return _section(title, text)
 
-    seeds = sorted({result.seed for result in measured})
-    minutes = sum(result.seconds for result in measured) / 60
-    caption = texts["figure"].format(
-        trainings=len(measured), seeds=listed("{}", seeds), minutes=minutes, row=row.name
+    caption = TEXTS["figure"].format(
+        trainings=len(measured),
+        seeds=listed("{}", sorted({result.seed for result in measured})),
+        minutes=sum(result.seconds for result in measured) / 60,
+        row=row.name,
     )
-    chance = results.chance(row.data)
-    if chance is not None and chance > HIGH_CHANCE:
-        caption += texts["high_chance"].format(chance)
+    chance = results.chance(row.data) or 0.0
+    if chance > HIGH_CHANCE:
+        caption += TEXTS["high_chance"].format(chance)
     if row.info.curves:
-        caption += texts["curves"]
+        caption += TEXTS["curves"]
     return _section(title, _picture(row), caption)
 
 
@@ -226,27 +203,23 @@ def _picture(row: Row) -> str:
 
 def _study(row: Row, results: ResultIndex) -> str:
     """Describe a study that was run; empty: it was not."""
-    studies = [each for each in results.find(row.name) if isinstance(each, StudyMeasurement)]
-    if not studies:
+    study = next(iter(results.find(row.name)), None)
+    if not isinstance(study, StudyMeasurement):
         return ""
-    (study,) = studies
     trials = study.trials
     best = next(trial for trial in trials if trial.number == study.best)
-
-    states = [f"{number} {state}" for state, number in counts(trials).items() if number]
-    values = [f"{name} {_short(value)}" for name, value in best.values.items()]
-    text = _texts()["study"].format(
-        states=", ".join(states),
+    text = TEXTS["study"].format(
+        states=describe_states(trials),
         minutes=study.seconds / 60,
         best=best,
-        values=", ".join(values),
+        values=listed("{} {}", best.values, map(short, best.values.values())),
     )
 
     # Trial 0 has the settings of the row; it may be lost and tried again under another number.
-    same = [trial for trial in trials if trial.values == trials[0].values and is_drawn(trial)]
-    if same:
-        first = same[0]
-        text += _texts()["first_trial"].format(first.number, first.mrr)
+    for trial in trials:
+        if trial.values == trials[0].values and is_drawn(trial):
+            text += TEXTS["first_trial"].format(trial.number, trial.mrr)
+            break
     return _section(f"### {row.info.about}", text, _picture(row), f"`getd reproduce {row.name}`")
 
 
@@ -260,15 +233,14 @@ def _everything(results: ResultIndex) -> str:
     lines = []
     for row in _rows_of("training", "derived"):
         measured = results.find(row.name)
-        mrrs = listed("{:.4f}", [result.mrr for result in measured])
-        valid_mrrs = [result.valid_mrr for result in measured if result.valid_mrr]
+        mrrs = listed("{0.mrr:.4f}", measured)
         line = [
             f"`{row.name}`",
-            listed("{}", [result.seed for result in measured]),
+            listed("{0.seed}", measured),
             mrrs or f"not run; {_minutes(row)}",
-            listed("{:.4f}", valid_mrrs),
+            listed("{0.valid_mrr:.4f}", [result for result in measured if result.valid_mrr]),
             listed("{:.0f}", [result.seconds / 60 for result in measured]),
-            ", ".join(sorted({chosen_by(result) for result in measured})),
+            ", ".join(sorted(set(map(chosen_by, measured)))),
         ]
         lines.append(line)
 
@@ -287,17 +259,13 @@ def _minutes(row: Row) -> str:
 
 
 def _spread(results: Sequence[Measurement]) -> str:
-    values = [result.mrr for result in results]
-    if not values:
+    if not results:
         return "–"
-    deviation = f" ± {stdev(values):.3f}" if len(values) > 1 else ""
-    return f"**{mean(values):.3f}**{deviation}"
+    mrrs = [result.mrr for result in results]
+    text = f"**{mean(mrrs):.3f}**"
+    return text if len(mrrs) == 1 else f"{text} ± {stdev(mrrs):.3f}"
 
 
 def _pair(results: Sequence[Measurement], key: str, reported: float | None) -> str:
     ours = f"{mean(result.metrics[key] for result in results):.3f}" if results else "–"
     return ours if reported is None else f"{ours} / {reported:.3f}"
-
-
-def _short(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -7,6 +7,7 @@ trainings, ``tuning/…`` are studies, and the others are tables.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -21,6 +22,7 @@ from getd.runs.config import Config
 from getd.tuning.space import read_space
 
 RowKind = Literal["training", "derived", "figure", "study", "table"]
+Values = dict[str, Any]
 PACKAGE = Path(__file__).parent
 ROWS = PACKAGE / "rows"
 MEMBERS = (0, 1, 2)  # the seeds of an ensemble
@@ -33,11 +35,15 @@ TABLES = {
     "cost": "Seconds of an epoch, of a whole training and of inference on WikiPeople-3",
     "claims": "Each claim of the paper's prose: shown, refuted or not measured",
 }
-ADDITIONS = {  # what a derived row may add, in the order of its name
+ADDITIONS = {  # what a derived row may add
     "memory": "with a memory",
     "ensemble": f"{len(MEMBERS)} seeds as one",
     "valid": "trained again on train and valid",
 }
+DERIVED = (  # what follows the name of the base row
+    *("+memory", "+ensemble", "+memory+ensemble"),
+    *("+valid", "+memory+valid", "+ensemble+valid", "+memory+ensemble+valid"),
+)
 
 
 class RowInfo(Settings):
@@ -55,15 +61,15 @@ class SeriesTable(Settings):
     """A table of ``[[series]]``: values by ``section.key``; each point has an ``x`` as well."""
 
     label: str
-    base: dict[str, Any] = Field(default_factory=dict)
-    points: tuple[dict[str, Any], ...] = ({},)
+    base: Values = Field(default_factory=dict)
+    points: tuple[Values, ...] = ({},)
 
 
 class StudyTable(Settings):
     """Settings of ``[study]``."""
 
     trials: PositiveInt = 50
-    space: str | dict[str, Any] = "paper"  # a name, or [study.space.training.decay] and so on
+    space: str | Values = "paper"  # a name, or [study.space.training.decay] and so on
 
 
 @dataclass(frozen=True)
@@ -79,13 +85,12 @@ class Point:
     @property
     def name(self) -> str:
         """The name of its files."""
-        parts = [self.row.replace("/", "-")]
+        name = self.row
         if self.series:
-            parts.append(self.series)
+            name += f"-{self.series}"
         if self.x is not None:
-            parts.append(f"{self.x:g}")
-        name = "-".join([*parts, f"seed-{self.seed}"])
-        return name.lower().replace(", ", "-").replace(" ", "-")
+            name += f"-{self.x:g}"
+        return re.sub("/|, | ", "-", f"{name}-seed-{self.seed}".lower())
 
 
 @dataclass(frozen=True)
@@ -114,9 +119,9 @@ class Row:
         return self.name.split("+")[0]
 
     @property
-    def added(self) -> tuple[str, ...]:
-        """What a derived row adds to its base."""
-        return tuple(self.name.split("+")[1:])
+    def added(self) -> str:
+        """What a derived row adds to its base, with a ``+`` in between."""
+        return self.name.partition("+")[2]
 
     def with_seeds(self, seeds: Iterable[int]) -> list[Point]:
         """Return what is measured; tables and studies have one seed, an ensemble the first."""
@@ -131,43 +136,40 @@ class Row:
 @cache
 def all_rows() -> dict[str, Row]:
     """Return every row by name."""
-    rows = {}
+    rows = []
     for path in sorted(ROWS.rglob("*.toml")):
         row = read_row(path)
-        rows[row.name] = row
+        rows.append(row)
         if row.name.startswith("best/getd-"):
-            rows.update({derived.name: derived for derived in _derived_rows(row)})
+            rows += _derived_rows(row)
 
     for name, about in TABLES.items():
-        rows[name] = Row(name, "table", RowInfo(about=about), (Point(name),))
-    return rows
+        rows.append(Row(name, "table", RowInfo(about=about), (Point(name),)))
+    return {row.name: row for row in rows}
 
 
 def read_row(path: Path) -> Row:
     """Read the row of a file and check all its settings."""
-    name = str(path.relative_to(ROWS).with_suffix(""))
-    kind = KINDS.get(name.split("/")[0], "training")
+    folder = path.parent.name
+    kind = KINDS.get(folder, "training")
+    name = f"{folder}/{path.stem}"
     tables = read_toml(path)
     about = f"{tables['model']['name']} on {tables['data']}" if "model" in tables else name
     info = build(RowInfo, {"about": about} | tables.get("row", {}), f"{name}: row")
-    if kind == "training":
-        return Row(name, kind, info, (Point(name, config=Config.parse(tables)),))
 
-    base = {key: value for key, value in tables.items() if key in ("data", "model", "training")}
-    if kind == "study":
-        point = Point(name, config=Config.parse(base))
-        study = build(StudyTable, tables["study"], f"{name}: study")
-        read_space(study.space, point.config)
-        return Row(name, kind, info, (point,), study)
-
+    # A training or a study is one point.
     points = []
-    for table in tables["series"]:
+    study = build(StudyTable, tables.pop("study", {}), f"{name}: study")
+    for table in tables.pop("series", [{"label": ""}]):
         series = build(SeriesTable, table, f"{name}: series")
         for values in series.points:
             x = values.pop("x", None)
-            config = Config.parse(with_values(base, {**series.base, **values}))
+            config = Config.parse(with_values(tables, series.base | values))
             points.append(Point(name, 0, config, series.label, x))
-    return Row(name, kind, info, tuple(points))
+
+    if kind == "study":
+        read_space(study.space, points[0].config)
+    return Row(name, kind, info, tuple(points), study)
 
 
 def find_row(name: str) -> Row:
@@ -179,17 +181,20 @@ def find_row(name: str) -> Row:
 
 
 def _derived_rows(base: Row) -> list[Row]:
-    """Return a row for every choice of additions; bit i of a number stands for addition i."""
+    """Return a row for every choice of additions."""
     rows = []
-    for number in range(1, 2 ** len(ADDITIONS)):
-        added = [name for i, name in enumerate(ADDITIONS) if number >> i & 1]
-        about = ", ".join([base.info.about, *(ADDITIONS[name] for name in added)])
-        n_trainings = len(MEMBERS) if "ensemble" in added else 1
-        if "valid" in added:
-            n_trainings *= 2
+    for suffix in DERIVED:
+        about = base.info.about
+        for addition in suffix.split("+")[1:]:
+            about += f", {ADDITIONS[addition]}"
 
-        name = "+".join([base.name, *added])
-        minutes = base.info.minutes and base.info.minutes * n_trainings
+        minutes = base.info.minutes
+        if minutes and "ensemble" in suffix:
+            minutes *= len(MEMBERS)
+        if minutes and "valid" in suffix:
+            minutes *= 2
+
+        name = base.name + suffix
         points = tuple(replace(point, row=name) for point in base.points)
         rows.append(Row(name, "derived", RowInfo(about=about, minutes=minutes), points))
     return rows

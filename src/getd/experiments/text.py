@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 
-def listed(template: str, items: Iterable[object], separator: str = ", ") -> str:
-    """Format each item with a template, and join them; a tuple fills several fields.
+def listed(template: str, *columns: Iterable[object]) -> str:
+    """Format each row of these columns with a template, and join them.
 
-    >>> listed("k = {}: {:.2f}", {4: 0.5, 6: 0.25}.items())
+    >>> listed("k = {}: {:.2f}", [4, 6], [0.5, 0.25])
     'k = 4: 0.50, k = 6: 0.25'
     """
-    rows = (item if isinstance(item, tuple) else (item,) for item in items)
-    return separator.join(template.format(*row) for row in rows)
+    return ", ".join(map(template.format, *columns))
 
 
 def small(value: float) -> str:
@@ -21,7 +20,7 @@ def small(value: float) -> str:
     >>> small(0.25), small(0.00081)
     ('0.250', '0.0008')
     """
-    return f"{value:.3f}" if value >= 0.001 else f"{value:.1g}"
+    return format(value, ".3f" if value >= 0.001 else ".1g")
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

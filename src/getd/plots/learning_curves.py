@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from getd.io.atomic import atomic_path
-from getd.plots.style import new_figure
+from getd.plots.style import new_figure, plot_values
 from getd.runs.folder import RunFolder
 from getd.runs.lock import owned
 
@@ -17,25 +17,22 @@ def draw(folder: RunFolder) -> Path | None:
         return None
     figure = new_figure(7, 3.5)
     axis = figure.subplots()
-    axis.set_title(folder.path.name)
-    axis.set_xlabel("epoch")
+    axis.set(title=folder.path.name, xlabel="epoch")
     axis.set_ylabel("training loss", color="tab:blue")
 
-    epochs = [line.epoch for line in history]
-    losses = [line.loss for line in history]
-    axis.plot(epochs, losses, color="tab:blue", label="loss")
+    losses = {line.epoch: line.loss for line in history}
+    plot_values(axis, losses, color="tab:blue", label="loss")
 
     held_out = {line.epoch: line.valid_loss for line in history if line.valid_loss is not None}
     if held_out:
-        losses = list(held_out.values())
-        axis.plot(list(held_out), losses, color="tab:blue", ls="--", label="loss on validation")
+        plot_values(axis, held_out, color="tab:blue", ls="--", label="loss on validation")
         axis.legend()
 
     mrrs = {line.epoch: line.valid_mrr for line in history if line.valid_mrr is not None}
     if mrrs:
         best = max(mrrs, key=mrrs.__getitem__)
         right = axis.twinx()
-        right.plot(list(mrrs), list(mrrs.values()), color="tab:orange")
+        plot_values(right, mrrs, color="tab:orange")
         right.plot([best], [mrrs[best]], "o", color="tab:orange")
         right.set_ylabel("validation MRR", color="tab:orange")
 

@@ -21,9 +21,8 @@ def draw(folder: RunFolder) -> Path:
         label = f"{name}: error {curve['error']:.3f}"
         axis.plot(curve["probability"], curve["right"], style, label=label)
 
-    axis.set_xlabel("probability of the first answer")
+    axis.set(xlabel="probability of the first answer", aspect="equal")
     axis.set_ylabel("share that is right, on validation")
-    axis.set_aspect("equal")
     axis.legend()
 
     path = folder.path / "calibration.svg"

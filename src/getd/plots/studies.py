@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from getd.plots.style import TRIAL_MARKERS, WIDE, new_figure
+from getd.plots.style import TRIAL_MARKERS, WIDE, new_figure, plot_values
 
 SINGLE = (9.0, 3.6)  # inches: a picture of one axis
 
@@ -67,9 +67,9 @@ def curves_figure(trials: Trials, best: DrawnTrial | None) -> Figure:
 
     for trial in trials:
         style: dict[str, Any] = {"color": "gray", "linewidth": 0.7}
-        if best is not None and trial.number == best.number:
+        if trial == best:
             style = {"color": "tab:orange", "linewidth": 2.5, "zorder": 3}
-        axis.plot(list(trial.curve), list(trial.curve.values()), **style)
+        plot_values(axis, trial.curve, **style)
     return figure
 
 
@@ -105,16 +105,15 @@ def _draw_history(axis: Axes, trials: Trials) -> None:
 
     # The line of the best so far begins with the first trial that was completed.
     best = 0.0
-    numbers = []
-    best_so_far = []
+    best_so_far = {}
     for trial in trials:
         if trial.state == "complete":
             best = max(best, trial.mrr or 0.0)
         if best:
-            numbers.append(trial.number)
-            best_so_far.append(best)
-    if numbers:
-        axis.step(numbers, best_so_far, where="post", color="tab:orange", label="best so far")
+            best_so_far[trial.number] = best
+    if best_so_far:
+        style = {"drawstyle": "steps-post", "color": "tab:orange"}
+        plot_values(axis, best_so_far, label="best so far", **style)
     axis.legend()
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import matplotlib
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from getd.io.atomic import atomic_path
@@ -18,12 +21,18 @@ LINE_STYLES = (
     {"color": "tab:green", "linestyle": "-.", "marker": "D"},
 )
 TRIAL_MARKERS = {"complete": "o", "pruned": "x"}  # trials in other states are not drawn
+METADATA = {"svg": {"Date": None}, "png": None}  # of the files of a picture, by format
 WIDE = (10.0, 3.6)  # inches: two axes side by side
 
 
 def new_figure(width: float, height: float) -> Figure:
     """Return an empty figure; it belongs to no backend, so that of a notebook stays as it is."""
     return Figure(figsize=(width, height), layout="constrained")
+
+
+def plot_values(axis: Axes, values: Mapping[Any, float], **style: Any) -> None:
+    """Draw a line through values, by what the x-axis shows."""
+    axis.plot(list(values), list(values.values()), **style)
 
 
 def html_figure(figure: Figure, caption: str) -> str:
@@ -35,14 +44,9 @@ def html_figure(figure: Figure, caption: str) -> str:
     return f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
-def save_figure(figure: Figure, folder: Path, name: str) -> list[Path]:
+def save_figure(figure: Figure, folder: Path, name: str) -> None:
     """Write ``NAME.svg`` and ``NAME.png``, with the same bytes each time."""
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{name}.svg", folder / f"{name}.png"]
-
     with matplotlib.rc_context({"svg.hashsalt": "getd"}):
-        for path, metadata in zip(paths, ({"Date": None}, None), strict=True):
-            with atomic_path(path) as temporary:
-                form = path.suffix.removeprefix(".")
+        for form, metadata in METADATA.items():
+            with atomic_path(folder / f"{name}.{form}") as temporary:
                 figure.savefig(temporary, format=form, dpi=150, metadata=metadata)
-    return paths

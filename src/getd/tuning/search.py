@@ -13,7 +13,7 @@ from optuna.distributions import (
     IntDistribution,
 )
 from optuna.pruners import BasePruner, HyperbandPruner, MedianPruner, NopPruner
-from optuna.samplers import BaseSampler, TPESampler
+from optuna.samplers import TPESampler
 from optuna.trial import FrozenTrial
 
 from getd.choices import Pruning
@@ -22,7 +22,7 @@ from getd.tuning.space import Choices, Dimension
 TRIAL_STRIDE = 7919  # between the seeds of two trials; a prime, so that studies seldom share one
 
 
-class SeededByTrial(BaseSampler):
+class SeededByTrial(TPESampler):
     """TPE whose random numbers depend on the trial, not on the process that runs it.
 
     So processes draw different settings, and a resumed study draws what it would have drawn anyway.
@@ -30,23 +30,14 @@ class SeededByTrial(BaseSampler):
     """
 
     def __init__(self, seed: int, first: Mapping[str, Any]) -> None:
+        super().__init__(constant_liar=True)
         self._seed = seed
         self._first = first
-        self._sampler = TPESampler(constant_liar=True)
 
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        # As a new sampler: it has drawn nothing yet.
         seed = self._seed + TRIAL_STRIDE * trial.number
-        self._sampler = TPESampler(seed=seed, constant_liar=True)
-
-    def infer_relative_search_space(
-        self, study: optuna.Study, trial: FrozenTrial
-    ) -> dict[str, BaseDistribution]:
-        return self._sampler.infer_relative_search_space(study, trial)
-
-    def sample_relative(
-        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
-    ) -> dict[str, Any]:
-        return self._sampler.sample_relative(study, trial, search_space)
+        super().__init__(seed=seed, constant_liar=True)
 
     def sample_independent(
         self,
@@ -57,7 +48,7 @@ class SeededByTrial(BaseSampler):
     ) -> Any:
         if trial.number == 0 and param_name in self._first:
             return self._first[param_name]
-        return self._sampler.sample_independent(study, trial, param_name, param_distribution)
+        return super().sample_independent(study, trial, param_name, param_distribution)
 
 
 def pruner(pruning: Pruning, epochs: int) -> BasePruner:

@@ -6,8 +6,8 @@ A table per setting, ``[training.learning_rate]``, holds either ``choices``, or 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from getd.runs.config import Config
 
 SPACES = ("paper", "wide")
 Value = bool | int | float | str
+Tables = Mapping[str, Any]
 
 
 class Range(Settings):
@@ -75,12 +76,13 @@ class Space(dict[str, Dimension]):
         values = {}
         for name, dimension in self.items():
             section, _, key = name.partition(".")
-            if dimension.holds(tables[section][key]):
-                values[name] = tables[section][key]
+            value = tables[section][key]
+            if dimension.holds(value):
+                values[name] = value
         return values
 
 
-def read_space(space: str | Mapping[str, Any], config: Config) -> Space:
+def read_space(space: str | Tables, config: Config) -> Space:
     """Read a space: by name, from a TOML file, or from tables.
 
     A named space loses the settings that the model does not have; elsewhere they are refused.
@@ -96,7 +98,7 @@ def read_space(space: str | Mapping[str, Any], config: Config) -> Space:
     return _build(space, read_toml(path), config)
 
 
-def _build(name: str, tables: Mapping[str, Any], config: Config) -> Space:
+def _build(name: str, tables: Tables, config: Config) -> Space:
     settings = config.tables()
     space = Space()
     for section, keys in tables.items():
@@ -107,11 +109,11 @@ def _build(name: str, tables: Mapping[str, Any], config: Config) -> Space:
 
         known = settings[section]
         for key, values in keys.items():
+            setting = f"{section}.{key}"
             if key in known and key != "name":
-                space[f"{section}.{key}"] = _dimension(f"{name}: {section}.{key}", values)
+                space[setting] = _dimension(f"{name}: {setting}", values)
             elif name not in SPACES:
-                hint = nearest(key, list(known))
-                raise ConfigError(f"{name}: no setting {section}.{key}{hint}")
+                raise ConfigError(f"{name}: no setting {setting}{nearest(key, list(known))}")
 
     # Training must accept both ends of every dimension.
     for setting, dimension in space.items():
@@ -120,7 +122,7 @@ def _build(name: str, tables: Mapping[str, Any], config: Config) -> Space:
     return space
 
 
-def _dimension(name: str, values: Mapping[str, Any]) -> Dimension:
+def _dimension(name: str, values: Tables) -> Dimension:
     if "choices" in values:
         choices = build(Choices, values, name)
         if not choices.choices:
@@ -128,8 +130,9 @@ def _dimension(name: str, values: Mapping[str, Any]) -> Dimension:
         return choices
 
     span = build(Range, values, name)
-    low, high = span.low, span.high
-    if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+    low = span.low
+    high = span.high
+    if not -inf < low <= high < inf:
         raise ConfigError(f"{name}: expected low ≤ high, found {low} and {high}")
     if span.log and low <= 0:
         raise ConfigError(f"{name}: expected low > 0 with log = true, found {low}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,6 +18,7 @@ from getd.errors import ConfigError
 
 WAITS = (0.2, 0.5, 1.0, 2.0, 4.0)  # seconds between attempts to open a study
 LOCK_SECONDS = 120  # how long SQLite waits for another process
+COLLISIONS = (SQLAlchemyError, optuna.exceptions.StorageInternalError)
 T = TypeVar("T")
 
 
@@ -47,13 +49,12 @@ def open_storage(storage: str) -> BaseStorage:
 def retry(work: Callable[[], T]) -> T:
     """Try again where processes that make the tables of one file at the same moment collide."""
     for wait in WAITS:
-        try:
+        with suppress(*COLLISIONS):
             return work()
-        except (SQLAlchemyError, optuna.exceptions.StorageInternalError):
-            time.sleep(wait * random.uniform(0.5, 1.5))
+        time.sleep(wait * random.uniform(0.5, 1.5))
     try:
         return work()
-    except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
+    except COLLISIONS as error:
         raise ConfigError(f"the study cannot be opened: {str(error).splitlines()[0]}") from None
 
 

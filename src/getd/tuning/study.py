@@ -14,6 +14,7 @@ from typing import Any
 
 import optuna
 from optuna.exceptions import UpdateFinishedTrialError
+from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
 from optuna.trial import FrozenTrial, TrialState
 
 from getd.choices import Pruning
@@ -124,17 +125,12 @@ class Study:
         return best_trial(self.trials())
 
     def importances(self) -> dict[str, float]:
-        """Return how much each setting matters for being among the best quarter.
-
-        Empty where there are too few trials to say.
-        """
+        """Return how much a setting matters for being among the best quarter; empty: too early."""
         mrrs = [trial.mrr for trial in self.trials() if trial.state == "complete"]
         if len(mrrs) < MIN_TRIALS or len(set(mrrs)) < 2:
             return {}
-        evaluator = optuna.importance.PedAnovaImportanceEvaluator(
-            target_quantile=0.25, evaluate_on_local=False
-        )
-        return dict(optuna.importance.get_param_importances(self._study, evaluator=evaluator))
+        evaluator = PedAnovaImportanceEvaluator(target_quantile=0.25, evaluate_on_local=False)
+        return get_param_importances(self._study, evaluator=evaluator)
 
     def get_note(self, key: str) -> Any:
         """Return what is stored with the study under this key; None: nothing."""

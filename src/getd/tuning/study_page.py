@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from string import Template
-from typing import Any
 
 from getd.io.atomic import atomic_path
 from getd.plots import studies
 from getd.plots.style import html_figure
 from getd.tuning.study import Study
-from getd.tuning.trial import Trial, counts
+from getd.tuning.trial import Trial, best_trial, describe_states, short
 from getd.visible import visible
 
 PAGE = Path(__file__).with_name("study_page.html")
@@ -21,7 +20,7 @@ PAGE = Path(__file__).with_name("study_page.html")
 def write_page(study: Study, path: Path) -> Path:
     """Write the page of a study."""
     trials = study.trials()
-    best = study.best()
+    best = best_trial(trials)
     parts = [_summary(trials, best), *_pictures(study, trials, best)]
     parts.append(_table(trials, best, list(study.space)))
 
@@ -34,8 +33,7 @@ def write_page(study: Study, path: Path) -> Path:
 
 
 def _summary(trials: Sequence[Trial], best: Trial | None) -> str:
-    states = [f"{number} {state}" for state, number in counts(trials).items() if number]
-    text = f"<p>{len(trials)} trials: {', '.join(states) or 'none yet'}. "
+    text = f"<p>{len(trials)} trials: {describe_states(trials) or 'none yet'}. "
     text += "Chosen on validation; test was not read.</p>"
     if best is not None:
         values = [f"{name} = {_text(value)}" for name, value in best.values.items()]
@@ -50,39 +48,35 @@ def _pictures(study: Study, trials: Sequence[Trial], best: Trial | None) -> list
         return []
 
     caption = "Validation MRR of each trial (● trained to its end, × pruned), best so far."
-    parts = [html_figure(studies.history_figure(shown), caption)]
-
+    pictures = {caption: studies.history_figure(shown)}
     importances = study.importances()
     if importances:
         caption = "How much each setting matters for being among the best quarter."
-        parts.append(html_figure(studies.importance_figure(importances), caption))
+        pictures[caption] = studies.importance_figure(importances)
 
-    space = study.space
-    by_setting = studies.settings_figure(shown, list(space), space.logarithmic)
-    parts.append(html_figure(by_setting, "Validation MRR by the value of each setting."))
-
-    caption = "Validation MRR by epoch; the best trial is bold."
-    parts.append(html_figure(studies.curves_figure(shown, best), caption))
-    return parts
+    by_setting = studies.settings_figure(shown, list(study.space), study.space.logarithmic)
+    pictures["Validation MRR by the value of each setting."] = by_setting
+    by_epoch = studies.curves_figure(shown, best)
+    pictures["Validation MRR by epoch; the best trial is bold."] = by_epoch
+    return [html_figure(figure, caption) for caption, figure in pictures.items()]
 
 
 def _table(trials: Sequence[Trial], best: Trial | None, names: Sequence[str]) -> str:
     header = ["trial", "state", "MRR", "epochs", "minutes", *names]
-    titles = [f"<th>{escape(name)}</th>" for name in header]
-    lines = [f"<tr>{''.join(titles)}</tr>"]
-
+    lines = [f"<tr>{_cells('th', header)}</tr>"]
     for trial in sorted(trials, key=lambda trial: -(trial.mrr or 0.0)):
-        minutes = None if trial.seconds is None else trial.seconds / 60
+        minutes = trial.seconds and trial.seconds / 60
         cells = [trial.number, trial.state, trial.mrr, max(trial.curve, default=None), minutes]
-        cells += [trial.values.get(name) for name in names]
+        cells += map(trial.values.get, names)
 
-        kind = "best" if best is not None and trial.number == best.number else trial.state
-        shown = [f"<td>{escape(_text(cell))}</td>" for cell in cells]
-        lines.append(f'<tr class="{kind}">{"".join(shown)}</tr>')
+        kind = "best" if trial == best else trial.state
+        lines.append(f'<tr class="{kind}">{_cells("td", cells)}</tr>')
     return "<table>" + "\n".join(lines) + "\n</table>"
 
 
-def _text(value: Any) -> str:
-    if value is None:
-        return "–"
-    return f"{value:.4g}" if isinstance(value, float) else visible(str(value))
+def _cells(tag: str, values: Sequence[object]) -> str:
+    return "".join(f"<{tag}>{escape(_text(value))}</{tag}>" for value in values)
+
+
+def _text(value: object) -> str:
+    return "–" if value is None else visible(short(value))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 TrialStateName = Literal["complete", "pruned", "running", "lost"]
-STATES: tuple[TrialStateName, ...] = ("complete", "pruned", "running", "lost")
+STATES = get_args(TrialStateName)
+Values = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -16,10 +17,10 @@ class Trial:
 
     number: int
     state: TrialStateName
-    values: Mapping[str, Any]  # by section.key
+    values: Values  # by section.key
     mrr: float | None  # the best on validation; of a pruned trial, up to there
     curve: Mapping[int, float] = field(default_factory=dict)  # validation MRR by epoch
-    about: Mapping[str, Any] = field(default_factory=dict)  # best_epoch, seconds, reason
+    about: Values = field(default_factory=dict)  # best_epoch, seconds, reason
 
     @property
     def seconds(self) -> float | None:
@@ -31,6 +32,16 @@ def best_trial(trials: Sequence[Trial]) -> Trial | None:
     """Return the completed trial with the highest MRR; the earlier one of two that tie."""
     done = [trial for trial in trials if trial.state == "complete"]
     return max(done, key=lambda trial: (trial.mrr or 0.0, -trial.number), default=None)
+
+
+def describe_states(trials: Sequence[Trial]) -> str:
+    """Say how many trials are in each state; empty: there are none."""
+    return ", ".join(f"{number} {state}" for state, number in counts(trials).items() if number)
+
+
+def short(value: object) -> str:
+    """Write a setting with four digits."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def counts(trials: Sequence[Trial]) -> dict[str, int]:

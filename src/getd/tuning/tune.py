@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from getd.choices import Pruning
 from getd.errors import RunError, RunInUse
@@ -15,7 +13,7 @@ from getd.runs.folder import RunFolder
 from getd.runs.opened import OpenedRun, open_run
 from getd.training.callbacks import Callbacks, Interrupted
 from getd.training.start import train
-from getd.tuning.space import read_space
+from getd.tuning.space import Tables, read_space
 from getd.tuning.study import Study, TuningCallbacks
 from getd.tuning.trial import Trial
 from getd.tuning.worker import is_gone, worker
@@ -36,8 +34,8 @@ def tune(
     study: str | Path = "study.db",
     *,
     trials: int = 50,
-    space: str | Mapping[str, Any] = "paper",
-    config: Config | Mapping[str, Any] | None = None,
+    space: str | Tables = "paper",
+    config: Config | Tables | None = None,
     storage: str | None = None,
     pruning: Pruning = "median",
     seed: int = 0,
@@ -47,13 +45,13 @@ def tune(
 ) -> StudyResult:
     """Search settings on validation, then train with the best ones; test is never read.
 
-    Neither its questions nor its answers: trials and the training that follows rank validation with
-    the known answers of train and valid left out, and the run is not evaluated on test.
+    Validation is ranked with the known answers of train and valid left out, and the run is not
+    evaluated on test.
 
     The options are those of :func:`getd.tune`; ``retraining`` are the callbacks of that training.
     """
-    tables = dict(config.given if isinstance(config, Config) else config or {})
-    parsed = Config.parse({**tables, "data": tables.get("data", kb.name)}, model)
+    tables = config.given if isinstance(config, Config) else config or {}
+    parsed = Config.parse({"data": kb.name, **tables}, model)
     searched = read_space(space, parsed)
     for split in ("train", "valid"):  # fails before a study is begun
         kb.require(split)
@@ -61,10 +59,10 @@ def tune(
     name = f"{kb.name}-{parsed.model_name}"
     label = str(study) if storage else name
     opened = Study(storage or str(study), label, kb.name, parsed, searched, pruning, seed)
-    folder = RunFolder(Path(out) if out else Path("runs") / f"{name}-tuned")
-    before = opened.get_note("run")
-    if folder.path.exists() and not (before and before["path"] == str(folder.path)):
-        refused = f"{folder.path} is there and not of this study"
+    path = Path(out or Path("runs", f"{name}-tuned"))
+    before = opened.get_note("run") or {}
+    if path.exists() and before.get("path") != str(path):
+        refused = f"{path} is there and not of this study"
         raise RunError(f"{refused}; choose another place with --out")
 
     opened.run(kb, trials, callbacks)
@@ -72,7 +70,7 @@ def tune(
     if best is None:
         hint = "try more trials, or pruning none"
         raise RunError(f"every trial of this study was pruned or lost; {hint}")
-    return StudyResult(opened, best, _retrain(opened, best, kb, folder, retraining))
+    return StudyResult(opened, best, _retrain(opened, best, kb, RunFolder(path), retraining))
 
 
 def _retrain(
@@ -82,7 +80,7 @@ def _retrain(
     this_worker = worker()
     target = {"path": str(folder.path), "trial": best.number}
     before = study.get_note("run")
-    is_same = before is not None and {key: before[key] for key in target} == target
+    is_same = before is not None and target.items() <= before.items()
 
     if is_same:
         if folder.exists() and folder.is_finished():

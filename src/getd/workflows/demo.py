@@ -61,5 +61,4 @@ def answer_held_out(predictor: Predictor) -> list[Example]:
 
     # Answers known from train and valid are left out; those of test are what is looked for.
     answered = predictor.answer(questions, top=TOP, known=kb.known("train", "valid"))
-    examples = zip(questions, hidden_names, answered, strict=True)
-    return [Example(*example) for example in examples]
+    return list(map(Example, questions, hidden_names, answered))
