@@ -52,6 +52,9 @@ app = App(
     help_format="plaintext",
     version_flags=["--version"],
     suppress_keyboard_interrupt=False,
+    exit_on_error=False,
+    print_error=False,
+    result_action="return_value",
     group_commands=Group("Options", sort_key=len(COMMANDS)),
 )
 for order, (title, commands) in enumerate(COMMANDS.items()):
@@ -67,10 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     0 is success, 2 a wrong command line or setting, 1 any other error that is not a bug.
     """
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    return exit_code(
-        lambda: app(words, exit_on_error=False, print_error=False, result_action="return_value")
-    )
+    return exit_code(lambda: app(arguments))
 
 
 def exit_code(command: Callable[[], object]) -> int:

@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from getd.cli.inputs import load_data
-from getd.cli.options import Json, Reading
+from getd.cli.options import READING, Json, Reading
 from getd.cli.output import print_json, print_table
 
 
@@ -18,7 +18,7 @@ def models(
     ] = None,
     /,
     *,
-    reading: Reading | None = None,
+    reading: Reading = READING,
     json: Json = False,
 ) -> None:
     """List the models with their arities, parameters and settings."""

@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from getd.cli.inputs import load_data, read_config
 from getd.cli.options import (
+    READING,
     Assignments,
     ConfigFile,
     Json,
@@ -37,7 +38,7 @@ def train(
     resume: Annotated[bool, flag("Resume the run in the run folder.")] = False,
     overwrite: Annotated[bool, flag("Replace the run in the run folder.")] = False,
     quiet: Quiet = False,
-    reading: Reading | None = None,
+    reading: Reading = READING,
     json: Json = False,
 ) -> None:
     """Train a model and write a run folder."""

@@ -9,7 +9,16 @@ from cyclopts import Parameter
 
 from getd.choices import Pruning
 from getd.cli.inputs import load_data, read_config
-from getd.cli.options import Assignments, ConfigFile, Json, Model, OptionalData, Quiet, Reading
+from getd.cli.options import (
+    READING,
+    Assignments,
+    ConfigFile,
+    Json,
+    Model,
+    OptionalData,
+    Quiet,
+    Reading,
+)
 from getd.cli.output import print_json, print_line, print_notices, print_table
 from getd.cli.progress import tuning_progress
 from getd.errors import ConfigError
@@ -53,7 +62,7 @@ def tune(
         int, Parameter(help="Random seed of the search. Each training uses training.seed.")
     ] = 0,
     quiet: Quiet = False,
-    reading: Reading | None = None,
+    reading: Reading = READING,
     json: Json = False,
 ) -> None:
     """Search for the best settings, then train a run with them.
@@ -101,7 +110,7 @@ def _show(result: Tuned) -> None:
     names = list(result.study.space)
     rows = []
     for trial in complete[:MAX_ROWS]:
-        rows.append([trial.number, trial.mrr, *(trial.values.get(name) for name in names)])
+        rows.append([trial.number, trial.mrr, *map(trial.values.get, names)])
     header = ["trial", "MRR", *(name.split(".")[1] for name in names)]
     print_table("The best settings, by validation MRR", header, rows, left=0)
 
