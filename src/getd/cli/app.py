@@ -28,7 +28,7 @@ from getd.cli.commands.serve import serve
 from getd.cli.commands.train import train
 from getd.cli.commands.tune import tune
 from getd.errors import GetdError, is_panic
-from getd.visible import message_line
+from getd.visible import lower_first, message_line
 
 COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Data": (info, convert, datasets),
@@ -80,8 +80,7 @@ def exit_code(command: Callable[[], object]) -> int:
         sys.stdout.flush()
         return 0
     except CycloptsError as error:
-        line = " ".join(str(error).split())
-        return _fail(f"{line[:1].lower()}{line[1:]}", 2)
+        return _fail(lower_first(" ".join(str(error).split())), 2)
     except GetdError as error:
         print(error, file=sys.stderr)  # up to ten lines, each fit for a terminal
         return error.exit_code

@@ -45,23 +45,24 @@ def atomic_path(target: Path, replace: bool = True) -> Iterator[Path]:
     WriteError
         If writing fails (no space, no permission), or the target exists and ``replace`` is off.
     """
+    parent = target.parent
     exists_error = WriteError(f"{target} exists; choose another place or pass --overwrite")
     if not replace and target.exists():
         raise exists_error
     try:
-        if target.parent.exists() and not target.parent.is_dir():
-            raise NotADirectoryError(20, f"{target.parent} is not a folder")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        clear_abandoned(target.parent)
+        if parent.exists() and not parent.is_dir():
+            raise NotADirectoryError(20, f"{parent} is not a folder")
+        parent.mkdir(parents=True, exist_ok=True)
+        clear_abandoned(parent)
 
-        with _workspace(target.parent) as workspace:
+        with _workspace(parent) as workspace:
             (workspace / NEW).mkdir()
             new = workspace / NEW / target.name
             yield new
 
             sync(new)
             _move(new, target, workspace, replace)
-            sync_folder(target.parent)
+            sync_folder(parent)
     except OSError as error:
         # Another process may have created the target in the meantime.
         if not replace and error.errno in (errno.ENOTEMPTY, errno.EEXIST):

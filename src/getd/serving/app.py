@@ -17,6 +17,7 @@ from getd.serving.middleware import Guard, ServeSettings, problem
 from getd.serving.request_metrics import CONTENT_TYPE
 from getd.serving.schemas import MapPoint, Overview, Problem, RelationInfo
 from getd.serving.service import VERSION, Service
+from getd.visible import lower_first
 
 PROBLEMS = {
     400: "The body is not what it says it is.",
@@ -124,5 +125,5 @@ async def _invalid_request(request: Request, error: Exception) -> JSONResponse:
     message = mistake["msg"]
     field = ".".join(str(part) for part in mistake["loc"] if part != "body")
     if field:
-        message = f"{field}: {message[:1].lower()}{message[1:]}"
+        message = f"{field}: {lower_first(message)}"
     return problem(422, message)
