@@ -1,8 +1,6 @@
 """Settings: frozen models, their TOML form, and ``section.key=value`` overrides.
 
-Each room owns its settings, a subclass of :class:`Settings`. This module builds them from what a
-person wrote (a TOML file, a flag, keyword arguments), and turns a mistake into one sentence with
-the nearest right name.
+A mistake in what a person wrote becomes one sentence with the nearest right name.
 """
 
 from __future__ import annotations
@@ -160,12 +158,10 @@ def _toml_key(key: str) -> str:
 
 
 def _toml_value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
+    if isinstance(value, bool | str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, int | float):
         return repr(value)
     if isinstance(value, list | tuple):
-        return f"[{', '.join(_toml_value(item) for item in value)}]"
+        return f"[{', '.join(map(_toml_value, value))}]"
     raise ConfigError(f"cannot write {value!r} as TOML")

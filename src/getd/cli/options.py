@@ -67,6 +67,3 @@ class Reading:
         int,
         Parameter("--split-seed", help="Random seed of the 8:1:1 split and of generated data."),
     ] = 0
-
-
-READING = Reading()

@@ -63,7 +63,7 @@ def print_notices(notices: Iterable[str]) -> None:
 
 
 def print_table(
-    title: str, header: Sequence[str], rows: Iterable[Sequence[object]], left: int = 1
+    title: str, header: Sequence[str], rows: Iterable[Iterable[object]], left: int = 1
 ) -> None:
     """Print a table; the first ``left`` columns are text, the others numbers."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))

@@ -37,13 +37,9 @@ TRIES = 10  # to create a workspace
 def atomic_path(target: Path, replace: bool = True) -> Iterator[Path]:
     """Yield a temporary path for a file or folder; it becomes ``target`` if the block succeeds.
 
-    If anything fails, the target stays as it was and the temporary path is removed. When the
-    context ends, the target is on disk.
-
-    Raises
-    ------
-    WriteError
-        If writing fails (no space, no permission), or the target exists and ``replace`` is off.
+    When the context ends, the target is on disk. If writing fails (no space, no permission), or the
+    target exists and ``replace`` is off, that is a :class:`WriteError`: the target stays as it was
+    and the temporary path is removed.
     """
     parent = target.parent
     exists_error = WriteError(f"{target} exists; choose another place or pass --overwrite")
@@ -74,9 +70,8 @@ def clear_abandoned(folder: Path) -> None:
     """Remove the workspaces of dead processes in a folder; restore replaced targets first."""
     if fcntl is None:
         return
-    with suppress(OSError), os.scandir(folder) as entries:
-        workspaces = [Path(entry) for entry in entries if is_workspace(entry.name)]
-        for workspace in workspaces:
+    with suppress(OSError):
+        for workspace in list(folder.glob(f"{PREFIX}*{SUFFIX}")):
             with suppress(OSError):
                 _clear(workspace)
 

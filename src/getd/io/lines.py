@@ -35,22 +35,16 @@ class Piece:
 def read_pieces(path: Path) -> Iterator[Piece]:
     """Read the lines of a text file, some megabytes at a time, without a byte order mark.
 
-    Raises
-    ------
-    FactFileError
-        For an empty file, bytes that are not UTF-8 (with their offset), a NUL byte, or a line that
-        is too long.
+    An empty file, bytes that are not UTF-8, a NUL byte, and a line that is too long are errors.
     """
     rest = b""  # the beginning of a line that the next block completes
     offset = 0
     line = 1
-    is_empty = True
     for block in read_blocks(path):
         data = rest + block
         if offset == 0 and data.startswith(BOM):
-            data = data[len(BOM) :]
+            data = data.removeprefix(BOM)
             offset = len(BOM)
-        is_empty = is_empty and not data
 
         end = data.rfind(b"\n") + 1
         rest = data[end:]
@@ -64,7 +58,7 @@ def read_pieces(path: Path) -> Iterator[Piece]:
 
     if rest:
         yield _piece(path, rest + b"\n", line, offset)
-    if is_empty:
+    elif line == 1:
         raise _error(path, "expected facts, found an empty file")
 
 

@@ -43,12 +43,10 @@ class Batcher:
         answer: Callable[[Kind, Sequence[Question]], Answers],
         max_questions: int,
         timeout: float,
-        batching: bool = True,
     ) -> None:
         self._answer = answer
-        self._max_questions = max_questions  # in a batch
+        self._max_questions = max_questions  # in a batch of several requests; 0: no such batch
         self._timeout = timeout  # seconds
-        self._batching = batching
         self._waiting: deque[_Request] = deque()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="getd-model")
         self._task: asyncio.Task[None] | None = None
@@ -100,7 +98,7 @@ class Batcher:
         batch: list[_Request] = []
         others: list[_Request] = []
         size = 0
-        while self._waiting and (self._batching or not batch):
+        while self._waiting:
             request = self._waiting.popleft()
             if request.answered.done():
                 continue

@@ -60,7 +60,8 @@ class Service:
         # One thread computes, another one searches names meanwhile.
         self.predictor = Predictor(run)
         self.predictor.prepare()
-        self.batcher = Batcher(self._answer, MAX_BATCH, settings.timeout, settings.batching)
+        max_batch = MAX_BATCH if settings.batching else 0
+        self.batcher = Batcher(self._answer, max_batch, settings.timeout)
         self.search_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="getd-names")
 
         facts = join(*kb.splits.values())
@@ -98,8 +99,8 @@ class Service:
         explanations: Explanations = [[] for _ in questions]
         if request.why:
             explanations = await self.batcher.call(lambda: self._explain(questions, answers))
-        parts = zip(questions, answers, explanations, strict=True)
-        return PredictResponse(answered=[answered_record(*part) for part in parts])
+        records = map(answered_record, questions, answers, explanations)
+        return PredictResponse(answered=list(records))
 
     async def why(self, request: WhyRequest) -> WhyResponse:
         """Return the training facts that support an answer most."""

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from getd.choices import WriteFormat
-from getd.cli.options import READING, Data, Json, Overwrite, Reading
+from getd.cli.options import Data, Json, Overwrite, Reading
 from getd.cli.output import print_json, print_line, print_notices
 from getd.cli.progress import download_progress
 
@@ -28,7 +28,7 @@ def convert(
         Parameter(help="Output format. Default: by the extension of OUT; tsv for a folder."),
     ] = None,
     overwrite: Overwrite = False,
-    reading: Reading = READING,
+    reading: Reading = Reading(),
     json: Json = False,
 ) -> None:
     """Convert a data set to another file format.

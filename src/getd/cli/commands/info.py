@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from getd.cli.inputs import load_data
-from getd.cli.options import READING, Data, Json, Reading
+from getd.cli.options import Data, Json, Reading
 from getd.cli.output import print_json, print_line, print_table
 from getd.cli.reports import METRICS
 
@@ -32,7 +32,7 @@ def info(
             show_default=False,
         ),
     ] = False,
-    reading: Reading = READING,
+    reading: Reading = Reading(),
     json: Json = False,
 ) -> None:
     """Describe a data set: counts, duplicates, unseen entities, leakage."""

@@ -9,7 +9,6 @@ from cyclopts import Parameter
 
 from getd.cli.inputs import load_data, read_config
 from getd.cli.options import (
-    READING,
     Assignments,
     ConfigFile,
     Json,
@@ -38,7 +37,7 @@ def train(
     resume: Annotated[bool, flag("Resume the run in the run folder.")] = False,
     overwrite: Annotated[bool, flag("Replace the run in the run folder.")] = False,
     quiet: Quiet = False,
-    reading: Reading = READING,
+    reading: Reading = Reading(),
     json: Json = False,
 ) -> None:
     """Train a model and write a run folder."""

@@ -9,16 +9,7 @@ from cyclopts import Parameter
 
 from getd.choices import Pruning
 from getd.cli.inputs import load_data, read_config
-from getd.cli.options import (
-    READING,
-    Assignments,
-    ConfigFile,
-    Json,
-    Model,
-    OptionalData,
-    Quiet,
-    Reading,
-)
+from getd.cli.options import Assignments, ConfigFile, Json, Model, OptionalData, Quiet, Reading
 from getd.cli.output import print_json, print_line, print_notices, print_table
 from getd.cli.progress import tuning_progress
 from getd.errors import ConfigError
@@ -62,7 +53,7 @@ def tune(
         int, Parameter(help="Random seed of the search. Each training uses training.seed.")
     ] = 0,
     quiet: Quiet = False,
-    reading: Reading = READING,
+    reading: Reading = Reading(),
     json: Json = False,
 ) -> None:
     """Search for the best settings, then train a run with them.
