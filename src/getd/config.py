@@ -31,7 +31,7 @@ class Settings(BaseModel):
 S = TypeVar("S", bound=Settings)
 
 
-def build(model: type[S], values: Mapping[str, Any], section: str = "") -> S:
+def build(model: type[S], values: Mapping[str, Any], section: str) -> S:
     """Build a settings model; the first mistake is a :class:`ConfigError` of one sentence.
 
     Messages name a setting with its section: ``training.learning_rate``.
@@ -43,8 +43,8 @@ def build(model: type[S], values: Mapping[str, Any], section: str = "") -> S:
 
 
 def _explain(model: type[Settings], error: ErrorDetails, section: str) -> str:
-    keys = [str(key) for key in error["loc"]]
-    name = ".".join([section, *keys] if section else keys)
+    keys = [section, *map(str, error["loc"])]
+    name = ".".join(keys)
     value = error["input"]
 
     if error["type"] == "extra_forbidden":

@@ -29,7 +29,9 @@ def address(served: OpenedRun) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    server = uvicorn.Server(uvicorn.Config(create_app(served), port=port, log_level="error"))
+    server = uvicorn.Server(
+        uvicorn.Config(create_app(served, ServeSettings()), port=port, log_level="error")
+    )
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:

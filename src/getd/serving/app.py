@@ -28,9 +28,8 @@ PROBLEMS = {
 }
 
 
-def create_app(run: OpenedRun, settings: ServeSettings | None = None) -> FastAPI:
+def create_app(run: OpenedRun, settings: ServeSettings) -> FastAPI:
     """Create the service of a run."""
-    settings = settings or ServeSettings()
     service = Service(run, settings)
 
     @asynccontextmanager
