@@ -22,6 +22,7 @@ if CHROMIUM is None:
 import uvicorn  # noqa: E402
 
 from getd.serving.app import create_app  # noqa: E402
+from getd.serving.middleware import ServeSettings  # noqa: E402
 
 
 @pytest.fixture(scope="module")
