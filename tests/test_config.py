@@ -33,7 +33,7 @@ def message(values: dict[str, object]) -> str:
 
 def test_settings_are_frozen() -> None:
     with pytest.raises(ValidationError, match="frozen"):
-        build(Training, {}).epochs = 3  # type: ignore[misc]
+        build(Training, {}, "training").epochs = 3  # type: ignore[misc]
 
 
 def test_an_unknown_setting_is_refused_with_the_nearest_name() -> None:
@@ -60,8 +60,8 @@ def test_a_missing_setting_is_named() -> None:
     class Needy(Settings):
         data: str
 
-    with pytest.raises(ConfigError, match=r"^setting data is missing$"):
-        build(Needy, {})
+    with pytest.raises(ConfigError, match=r"^setting row\.data is missing$"):
+        build(Needy, {}, "row")
 
 
 def test_overrides_are_toml_values_or_plain_text() -> None:

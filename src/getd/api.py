@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from getd.datasets.catalogue import DataSet, cache_folder, list_datasets
-from getd.datasets.convert import convert
-from getd.datasets.load import load
+from getd.datasets.convert import convert as convert
+from getd.datasets.load import load as load
 from getd.errors import ConfigError, RunInUse
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.profile import describe as profile
@@ -29,21 +29,6 @@ if TYPE_CHECKING:
     from getd.tuning.study import Study
     from getd.tuning.trial import Trial
     from getd.workflows.demo import Example
-
-__all__ = [
-    "convert",
-    "datasets",
-    "demo",
-    "describe",
-    "list_rows",
-    "load",
-    "models",
-    "open_run",
-    "reproduce",
-    "serve",
-    "train",
-    "tune",
-]
 
 
 def describe(kb: KnowledgeBase, *, baselines: bool = False) -> Report:

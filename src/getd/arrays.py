@@ -20,8 +20,7 @@ def expand_spans(starts: Ids, counts: Ids) -> Ids:
     [5, 6, 2, 3, 4]
     """
     ends = np.cumsum(counts)
-    total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total) + np.repeat(starts - ends + counts, counts)
+    return np.arange(counts.sum()) + np.repeat(starts - ends + counts, counts)
 
 
 def find_sorted(keys: Ids, values: Ids) -> Ids:

@@ -1,8 +1,6 @@
 """Settings: frozen models, their TOML form, and ``section.key=value`` overrides.
 
-Each room owns its settings, a subclass of :class:`Settings`. This module builds them from what a
-person wrote (a TOML file, a flag, keyword arguments), and turns a mistake into one sentence with
-the nearest right name.
+A mistake in what a person wrote becomes one sentence with the nearest right name.
 """
 
 from __future__ import annotations
@@ -11,6 +9,7 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from getd.errors import ConfigError, nearest
+from getd.visible import lower_first
 
 MAX_KEY_PARTS = 100  # of a dotted key, a.b.c; tomllib takes quadratic time
 
@@ -31,7 +31,7 @@ class Settings(BaseModel):
 S = TypeVar("S", bound=Settings)
 
 
-def build(model: type[S], values: Mapping[str, Any], section: str = "") -> S:
+def build(model: type[S], values: Mapping[str, Any], section: str) -> S:
     """Build a settings model; the first mistake is a :class:`ConfigError` of one sentence.
 
     Messages name a setting with its section: ``training.learning_rate``.
@@ -43,8 +43,8 @@ def build(model: type[S], values: Mapping[str, Any], section: str = "") -> S:
 
 
 def _explain(model: type[Settings], error: ErrorDetails, section: str) -> str:
-    keys = [str(key) for key in error["loc"]]
-    name = ".".join([section, *keys] if section else keys)
+    keys = [section, *map(str, error["loc"])]
+    name = ".".join(keys)
     value = error["input"]
 
     if error["type"] == "extra_forbidden":
@@ -52,12 +52,11 @@ def _explain(model: type[Settings], error: ErrorDetails, section: str) -> str:
     if error["type"] == "missing":
         return f"setting {name} is missing"
     if error["type"] == "literal_error" and isinstance(value, str):
-        expected = error["ctx"]["expected"].replace(" or ", ", ").split(", ")
-        options = [option.strip("'") for option in expected]
-        hint = nearest(value, options)
-        return f"{name} is one of {', '.join(options)}, found {value!r}{hint}"
-    message = error["msg"].removeprefix("Value error, ")
-    return f"{name}: {message[:1].lower()}{message[1:]}, found {value!r}"
+        options = error["ctx"]["expected"].replace("'", "").replace(" or ", ", ")
+        hint = nearest(value, options.split(", "))
+        return f"{name} is one of {options}, found {value!r}{hint}"
+    message = lower_first(error["msg"].removeprefix("Value error, "))
+    return f"{name}: {message}, found {value!r}"
 
 
 def read_toml(path: Path | str) -> dict[str, Any]:
@@ -73,8 +72,7 @@ def read_toml(path: Path | str) -> dict[str, Any]:
     except RecursionError:
         raise ConfigError(f"{path}: expected TOML, found values nested too deeply") from None
     except ValueError as error:  # bad TOML, or a number or a date that Python cannot hold
-        message = str(error)
-        raise ConfigError(f"{path}: {message[:1].lower()}{message[1:]}") from None
+        raise ConfigError(f"{path}: {lower_first(str(error))}") from None
 
 
 def _parse_toml(text: str) -> dict[str, Any]:
@@ -101,20 +99,20 @@ def override(tables: Mapping[str, Any], assignments: Sequence[str]) -> dict[str,
     >>> override({"training": {"epochs": 5}}, ["training.epochs=7", "model.name=getd"])
     {'training': {'epochs': 7}, 'model': {'name': 'getd'}}
     """
-    result = _copy(tables)
+    result = dict(tables)
     for assignment in assignments:
         name, equals, text = assignment.partition("=")
-        section, dot, key = name.strip().partition(".")
-        if not (equals and dot and section and key):
+        name = name.strip()
+        section, _, key = name.partition(".")
+        if not (equals and section and key):
             raise ConfigError(f"expected section.key=value, found {assignment!r}")
-
-        table = result.setdefault(section, {})
-        if not isinstance(table, dict):
+        if not isinstance(result.get(section, {}), Mapping):
             raise ConfigError(f"{section!r} is a single value, not a section, in {assignment!r}")
-        try:
-            table[key] = _parse_toml(f"value = {text.strip()}")["value"]
-        except (ValueError, RecursionError):
-            table[key] = text.strip()
+
+        value: Any = text.strip()
+        with suppress(ValueError, RecursionError):
+            value = _parse_toml(f"value = {value}")["value"]
+        result = with_values(result, {name: value})
     return result
 
 
@@ -124,17 +122,11 @@ def with_values(tables: Mapping[str, Any], values: Mapping[str, Any]) -> dict[st
     >>> with_values({"data": "demo", "training": {"epochs": 5}}, {"training.decay": 0.9})
     {'data': 'demo', 'training': {'epochs': 5, 'decay': 0.9}}
     """
-    result = _copy(tables)
+    result = dict(tables)
     for name, value in values.items():
         section, _, key = name.partition(".")
-        result.setdefault(section, {})[key] = value
+        result[section] = {**result.get(section, {}), key: value}
     return result
-
-
-def _copy(tables: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        key: dict(value) if isinstance(value, Mapping) else value for key, value in tables.items()
-    }
 
 
 def to_toml(tables: Mapping[str, Any]) -> str:
@@ -146,17 +138,15 @@ def to_toml(tables: Mapping[str, Any]) -> str:
     [model]
     ranks = [2, 3]
     """
-    top = []
+    top = ""
     sections = []
     for key, value in tables.items():
         if isinstance(value, Mapping):
             lines = [_toml_line(*item) for item in value.items()]
             sections.append(f"[{_toml_key(key)}]\n{''.join(lines)}")
         else:
-            top.append(_toml_line(key, value))
-
-    parts = ["".join(top)] if top else []
-    return "\n".join(parts + sections)
+            top += _toml_line(key, value)
+    return "\n".join([top, *sections] if top else sections)
 
 
 def _toml_line(key: str, value: Any) -> str:
@@ -164,17 +154,14 @@ def _toml_line(key: str, value: Any) -> str:
 
 
 def _toml_key(key: str) -> str:
-    is_bare = key.isascii() and key.replace("_", "a").replace("-", "a").isalnum()
-    return key if is_bare else _toml_value(key)
+    return key if re.fullmatch("[A-Za-z0-9_-]+", key) else _toml_value(key)
 
 
 def _toml_value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
+    if isinstance(value, bool | str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, int | float):
         return repr(value)
     if isinstance(value, list | tuple):
-        return f"[{', '.join(_toml_value(item) for item in value)}]"
+        return f"[{', '.join(map(_toml_value, value))}]"
     raise ConfigError(f"cannot write {value!r} as TOML")

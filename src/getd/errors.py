@@ -1,18 +1,5 @@
 """Everything this package raises on purpose.
 
-GetdError
- ├─ ConfigError         a setting or the command line is unknown, mistyped or out of range
- ├─ FactFileError       a file of facts cannot be read, and why, line by line
- ├─ FactError           facts given from Python cannot be understood
- │   └─ UnknownName     a name that is not in the data
- ├─ DataNotFound        no data set of that name or path
- ├─ DownloadError       a data set could not be fetched, or is not what was published
- ├─ WriteError          a file could not be written; nothing was left behind
- ├─ RunError            a run folder is missing, broken, or exists already
- │   └─ RunInUse        another process is writing in it
- ├─ ShapeError          tensors or sizes that cannot fit together
- └─ NonFiniteScores     a model produced NaN or infinity
-
 Each message is one sentence that a user can act on, on one line of bounded length that is safe to
 show in a terminal. ``exit_code`` is what the command line returns.
 """

@@ -43,6 +43,11 @@ def shorten(text: str, limit: int = MAX_LINE) -> str:
     return f"{text[: limit - 1 - tail]}…{text[len(text) - tail :]}"
 
 
+def lower_first(text: str) -> str:
+    """Begin a text with a small letter, to go on with after a colon."""
+    return text[:1].lower() + text[1:]
+
+
 def message_line(text: str, limit: int = MAX_LINE) -> str:
     """Make a text one line of a message: visible, and not too long."""
     return shorten(visible(shorten(text, 4 * limit)), limit)

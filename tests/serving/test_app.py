@@ -28,7 +28,7 @@ def run(served: OpenedRun) -> Run:
 
 @pytest.fixture(scope="module")
 def client(served: OpenedRun) -> Iterator[TestClient]:
-    with TestClient(create_app(served)) as client:
+    with TestClient(create_app(served, ServeSettings())) as client:
         yield client
 
 
@@ -142,7 +142,7 @@ def test_what_it_tells_of_itself(client: TestClient, run: Run) -> None:
 
 
 def test_requests_are_counted_by_path_and_unknown_paths_as_one(served: OpenedRun) -> None:
-    with TestClient(create_app(served)) as client:
+    with TestClient(create_app(served, ServeSettings())) as client:
         for path in ("/health", "/no-such-path", "/another", "/openapi.json"):
             client.get(path)
         text = client.get("/metrics").text

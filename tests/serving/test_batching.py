@@ -21,7 +21,7 @@ def test_questions_that_come_while_others_are_answered_go_together() -> None:
         return [-question for question in questions]
 
     async def ask() -> list[list[int]]:
-        batcher: Batcher[int, int, str] = Batcher(answer, max_questions=4, timeout=99)
+        batcher = Batcher(answer, max_questions=4, timeout=99)
         tasks = [asyncio.create_task(batcher.ask("a", [number])) for number in range(6)]
         tasks.append(asyncio.create_task(batcher.ask("b", [9])))
         await asyncio.sleep(0.05)
@@ -38,7 +38,7 @@ def test_a_failing_batch_fails_its_own_requests_alone() -> None:
         return [kind // question for question in questions]
 
     async def ask() -> list[object]:
-        batcher: Batcher[int, int, int] = Batcher(answer, max_questions=4, timeout=99)
+        batcher = Batcher(answer, max_questions=4, timeout=99)
         requests = [(2, 0), (2, 1), (2, 2), (3, 1)]
         replies = [batcher.ask(kind, [question]) for kind, question in requests]
         return await asyncio.gather(*replies, return_exceptions=True)
@@ -59,7 +59,7 @@ def test_work_that_nobody_waits_for_ends() -> None:
         return list(questions)
 
     async def ask() -> list[object]:
-        batcher: Batcher[int, int, str] = Batcher(answer, max_questions=4, timeout=0.1)
+        batcher = Batcher(answer, max_questions=4, timeout=0.1)
         return await asyncio.gather(
             batcher.ask("a", [0]), batcher.call(lambda: answer("b", [1])), return_exceptions=True
         )
@@ -80,7 +80,7 @@ def test_requests_that_gave_up_are_not_answered() -> None:
         return list(questions)
 
     async def ask() -> None:
-        batcher: Batcher[int, int, str] = Batcher(answer, max_questions=1, timeout=99)
+        batcher = Batcher(answer, max_questions=1, timeout=99)
         tasks = [asyncio.create_task(batcher.ask("a", [number])) for number in range(4)]
         while not begun.is_set():
             await asyncio.sleep(0.01)

@@ -17,6 +17,7 @@ import uvicorn
 from getd.cli.app import main
 from getd.serving import idle_timeout
 from getd.serving.app import create_app
+from getd.serving.middleware import ServeSettings
 
 
 def test_idle_connections_are_closed_and_a_taken_port_is_one_line(
@@ -24,7 +25,9 @@ def test_idle_connections_are_closed_and_a_taken_port_is_one_line(
 ) -> None:
     monkeypatch.setattr(idle_timeout, "IDLE_TIMEOUT", 1.0)
     protocol = idle_timeout.IdleTimeoutProtocol
-    config = uvicorn.Config(create_app(served), log_level="warning", http=protocol, ws="none")
+    config = uvicorn.Config(
+        create_app(served, ServeSettings()), log_level="warning", http=protocol, ws="none"
+    )
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         server = uvicorn.Server(config)

@@ -22,6 +22,7 @@ if CHROMIUM is None:
 import uvicorn  # noqa: E402
 
 from getd.serving.app import create_app  # noqa: E402
+from getd.serving.middleware import ServeSettings  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +30,9 @@ def address(served: OpenedRun) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    server = uvicorn.Server(uvicorn.Config(create_app(served), port=port, log_level="error"))
+    server = uvicorn.Server(
+        uvicorn.Config(create_app(served, ServeSettings()), port=port, log_level="error")
+    )
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:

@@ -28,7 +28,7 @@ from getd.cli.commands.serve import serve
 from getd.cli.commands.train import train
 from getd.cli.commands.tune import tune
 from getd.errors import GetdError, is_panic
-from getd.visible import message_line
+from getd.visible import lower_first, message_line
 
 COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Data": (info, convert, datasets),
@@ -52,6 +52,9 @@ app = App(
     help_format="plaintext",
     version_flags=["--version"],
     suppress_keyboard_interrupt=False,
+    exit_on_error=False,
+    print_error=False,
+    result_action="return_value",
     group_commands=Group("Options", sort_key=len(COMMANDS)),
 )
 for order, (title, commands) in enumerate(COMMANDS.items()):
@@ -67,10 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     0 is success, 2 a wrong command line or setting, 1 any other error that is not a bug.
     """
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    return exit_code(
-        lambda: app(words, exit_on_error=False, print_error=False, result_action="return_value")
-    )
+    return exit_code(lambda: app(arguments))
 
 
 def exit_code(command: Callable[[], object]) -> int:
@@ -80,8 +80,7 @@ def exit_code(command: Callable[[], object]) -> int:
         sys.stdout.flush()
         return 0
     except CycloptsError as error:
-        line = " ".join(str(error).split())
-        return _fail(f"{line[:1].lower()}{line[1:]}", 2)
+        return _fail(lower_first(" ".join(str(error).split())), 2)
     except GetdError as error:
         print(error, file=sys.stderr)  # up to ten lines, each fit for a terminal
         return error.exit_code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,12 +15,12 @@ if TYPE_CHECKING:
     from getd import Config, KnowledgeBase, Run
 
 
-def load_data(data: str, reading: Reading | None) -> KnowledgeBase:
+def load_data(data: str, reading: Reading) -> KnowledgeBase:
     """Load a knowledge base and print its notices; downloads show their progress."""
     from getd.api import load
 
     with download_progress() as progress:
-        kb = load(data, progress=progress, **(reading or Reading()).settings())
+        kb = load(data, progress=progress, **asdict(reading))
     print_notices(kb.notices)
     return kb
 

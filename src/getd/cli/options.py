@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -47,7 +47,7 @@ def read_format(choice: FormatChoice) -> ReadFormat | None:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Reading:
-    """How data is read: the flags of every command that takes DATA."""
+    """The keyword arguments of :func:`getd.load`: flags of every command that takes DATA."""
 
     format: Format = "auto"
     arity: Annotated[int | None, Parameter(help="Keep only facts with this many entities.")] = None
@@ -63,12 +63,7 @@ class Reading:
         str | None,
         Parameter(help="Relation of tables without a relation column. Default: the file name."),
     ] = None
-    split_seed: Annotated[
-        int, Parameter(help="Random seed of the 8:1:1 split and of generated data.")
+    seed: Annotated[
+        int,
+        Parameter("--split-seed", help="Random seed of the 8:1:1 split and of generated data."),
     ] = 0
-
-    def settings(self) -> dict[str, Any]:
-        """Return keyword arguments for :func:`getd.load`."""
-        settings = asdict(self)
-        settings["seed"] = settings.pop("split_seed")
-        return settings

@@ -12,10 +12,10 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.table import Table
 
-from getd.visible import message_line, shorten, visible, visible_json
+from getd.visible import message_line, visible, visible_json
 
 MAX_CELL = 1000  # characters; JSON has the whole text
 SMALLEST_FIXED = 0.00005  # smaller numbers would round to 0.0000
@@ -63,15 +63,15 @@ def print_notices(notices: Iterable[str]) -> None:
 
 
 def print_table(
-    title: str, header: Sequence[str], rows: Iterable[Sequence[object]], left: int = 1
+    title: str, header: Sequence[str], rows: Iterable[Iterable[object]], left: int = 1
 ) -> None:
     """Print a table; the first ``left`` columns are text, the others numbers."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for column, name in enumerate(header):
-        justify = "left" if column < left else "right"
-        table.add_column(visible(name), justify=justify, overflow="fold")  # type: ignore[arg-type]
+        justify: JustifyMethod = "left" if column < left else "right"
+        table.add_column(visible(name), justify=justify, overflow="fold")
     for row in rows:
-        table.add_row(*(cell(value) for value in row))
+        table.add_row(*map(cell, row))
 
     out = console()
     out.print(visible(title), style="bold", soft_wrap=True)
@@ -90,7 +90,7 @@ def cell(value: object) -> str:
     if isinstance(value, float):
         is_fixed = value == 0 or abs(value) >= SMALLEST_FIXED
         return f"{value:.4f}" if is_fixed else f"{value:.1e}"
-    return shorten(visible(shorten(str(value), 4 * MAX_CELL)), MAX_CELL)
+    return message_line(str(value), MAX_CELL)
 
 
 def fact_text(fact: Sequence[str]) -> str:

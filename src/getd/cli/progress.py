@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rich.progress import (
@@ -29,26 +29,21 @@ if TYPE_CHECKING:
     from getd.tuning.trial import Trial
 
 
-def is_live(quiet: bool = False) -> bool:
-    """Whether bars are drawn: on a terminal, unless the user wants no progress."""
-    return sys.stderr.isatty() and not quiet
-
-
-def progress_bars(live: bool, *columns: ProgressColumn) -> Progress:
-    """Return bars with a description and further columns; they draw nothing unless ``live``."""
+def progress_bars(quiet: bool, *columns: ProgressColumn) -> Progress:
+    """Return bars with a description and further columns; only a terminal shows them."""
     return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         *(columns or (TaskProgressColumn(), TimeRemainingColumn())),
         console=PlainConsole(stderr=True),
-        disable=not live,
+        disable=quiet or not sys.stderr.isatty(),
     )
 
 
 @contextmanager
 def counting_progress(description: str) -> Iterator[Callable[[int, int], None]]:
     """Show how much of a whole is done."""
-    with progress_bars(is_live()) as bars:
+    with progress_bars(quiet=False) as bars:
         task = bars.add_task(description, total=None)
         yield lambda done, total: bars.update(task, completed=done, total=total)
 
@@ -56,7 +51,7 @@ def counting_progress(description: str) -> Iterator[Callable[[int, int], None]]:
 @contextmanager
 def download_progress() -> Iterator[Callable[[str, int, int | None], None]]:
     """Show a bar per file, or a line per file if there is no terminal."""
-    with progress_bars(is_live(), DownloadColumn(), TransferSpeedColumn()) as bars:
+    with progress_bars(False, DownloadColumn(), TransferSpeedColumn()) as bars:
         tasks: dict[str, TaskID] = {}
 
         def report(url: str, done: int, total: int | None) -> None:
@@ -70,15 +65,15 @@ def download_progress() -> Iterator[Callable[[str, int, int | None], None]]:
         yield report
 
 
+@dataclass
 class EpochBar:
     """The bar of one training: its epochs, and the numbers of the last one."""
 
-    def __init__(self, bars: Progress, task: TaskID, name: str = "", epochs: int = 0) -> None:
-        self.bars = bars
-        self.task = task
-        self.name = name
-        self.epochs = epochs
-        self.last_epoch = ""
+    bars: Progress
+    task: TaskID
+    name: str = ""
+    epochs: int = 0
+    last_epoch: str = ""
 
     def on_start(self, epochs: int) -> None:
         """Learn how many epochs there will be."""
@@ -109,13 +104,12 @@ class EpochBar:
 @contextmanager
 def training_progress(quiet: bool) -> Iterator[Callbacks]:
     """Show the epochs of a training: a bar, or a line per epoch if there is no terminal."""
-    live = is_live(quiet)
-    with progress_bars(live) as bars:
+    with progress_bars(quiet) as bars:
         bar = EpochBar(bars, bars.add_task("", total=None))
 
         def on_epoch(epoch: Epoch) -> None:
             bar.on_epoch(epoch)
-            if not live and not quiet:
+            if bars.disable and not quiet:
                 print_message(f"epoch {epoch.epoch}{bar.last_epoch}")
 
         yield replace(bar.callbacks(), on_epoch=on_epoch)
@@ -157,5 +151,5 @@ class TuningBars:
 @contextmanager
 def tuning_progress(quiet: bool, trials: int) -> Iterator[TuningBars]:
     """Show the trials of a study: two bars, or a line per trial if there is no terminal."""
-    with progress_bars(is_live(quiet)) as bars:
+    with progress_bars(quiet) as bars:
         yield TuningBars(bars, trials, quiet)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from getd.cli.output import fact_text, print_json, print_line, print_notices, print_table
 
 if TYPE_CHECKING:
     from getd import Answer, Evaluation, Question, Run
-    from getd.evaluation.metrics import Metrics
 
 METRICS = {"mrr": "MRR", "hits_at_1": "Hits@1", "hits_at_3": "Hits@3", "hits_at_10": "Hits@10"}
+values_of = attrgetter(*METRICS)  # the metrics that tables show
 
 
 def show_training(run: Run, json: bool) -> None:
@@ -42,7 +43,7 @@ def show_report(report: Evaluation, published: Mapping[str, float] | None = None
         rows.append([f"baseline: {name}", *values_of(baseline), ""])
     rows.append(["random order", report.mrr_at_chance, None, None, None, ""])
     if published:
-        rows.append(["published", *(published.get(key) for key in METRICS), ""])
+        rows.append(["published", *map(published.get, METRICS), ""])
 
     protocol = report.protocol
     title = f"{protocol.split}: {report.questions:,} questions, filtered, ties {protocol.ties}"
@@ -50,27 +51,19 @@ def show_report(report: Evaluation, published: Mapping[str, float] | None = None
     print_line(f"protocol: {protocol.sentence()}")
 
 
-def values_of(metrics: Metrics) -> list[object]:
-    """Return the metrics that tables show."""
-    return [getattr(metrics, key) for key in METRICS]
-
-
 def show_answers(question: Question, answers: Sequence[Answer], right: str | None = None) -> None:
     """Show the answers to a question as a table, with the right one marked if it is known."""
     score = "plausibility" if len(question.open) > 1 else "score"
-    columns: dict[str, list[float | None]] = {
-        "probability": [answer.probability for answer in answers],
-        "confidence": [answer.confidence for answer in answers],
-        score: [answer.score for answer in answers],
-    }
-    measured = {
-        name: values
-        for name, values in columns.items()
-        if any(value is not None for value in values)
-    }
+    columns = {"probability": "probability", "confidence": "confidence", score: "score"}
+    for title, name in list(columns.items()):
+        if all(getattr(answer, name) is None for answer in answers):
+            del columns[title]
 
     rows = []
-    for index, answer in enumerate(answers):
-        mark = "right" if answer.name == right else "known" if answer.known else ""
-        rows.append([answer.name, *(values[index] for values in measured.values()), mark])
-    print_table(fact_text(question.text), ["answer", *measured, ""], rows)
+    for answer in answers:
+        mark = "known" if answer.known else ""
+        if answer.name == right:
+            mark = "right"
+        values = [getattr(answer, name) for name in columns.values()]
+        rows.append([answer.name, *values, mark])
+    print_table(fact_text(question.text), ["answer", *columns, ""], rows)

@@ -37,31 +37,28 @@ TRIES = 10  # to create a workspace
 def atomic_path(target: Path, replace: bool = True) -> Iterator[Path]:
     """Yield a temporary path for a file or folder; it becomes ``target`` if the block succeeds.
 
-    If anything fails, the target stays as it was and the temporary path is removed. When the
-    context ends, the target is on disk.
-
-    Raises
-    ------
-    WriteError
-        If writing fails (no space, no permission), or the target exists and ``replace`` is off.
+    When the context ends, the target is on disk. If writing fails (no space, no permission), or the
+    target exists and ``replace`` is off, that is a :class:`WriteError`: the target stays as it was
+    and the temporary path is removed.
     """
+    parent = target.parent
     exists_error = WriteError(f"{target} exists; choose another place or pass --overwrite")
     if not replace and target.exists():
         raise exists_error
     try:
-        if target.parent.exists() and not target.parent.is_dir():
-            raise NotADirectoryError(20, f"{target.parent} is not a folder")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        clear_abandoned(target.parent)
+        if parent.exists() and not parent.is_dir():
+            raise NotADirectoryError(20, f"{parent} is not a folder")
+        parent.mkdir(parents=True, exist_ok=True)
+        clear_abandoned(parent)
 
-        with _workspace(target.parent) as workspace:
+        with _workspace(parent) as workspace:
             (workspace / NEW).mkdir()
             new = workspace / NEW / target.name
             yield new
 
             sync(new)
             _move(new, target, workspace, replace)
-            sync_folder(target.parent)
+            sync_folder(parent)
     except OSError as error:
         # Another process may have created the target in the meantime.
         if not replace and error.errno in (errno.ENOTEMPTY, errno.EEXIST):
@@ -73,9 +70,8 @@ def clear_abandoned(folder: Path) -> None:
     """Remove the workspaces of dead processes in a folder; restore replaced targets first."""
     if fcntl is None:
         return
-    with suppress(OSError), os.scandir(folder) as entries:
-        workspaces = [Path(entry) for entry in entries if is_workspace(entry.name)]
-        for workspace in workspaces:
+    with suppress(OSError):
+        for workspace in list(folder.glob(f"{PREFIX}*{SUFFIX}")):
             with suppress(OSError):
                 _clear(workspace)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import subprocess
 import sys
 from importlib.metadata import version
@@ -33,9 +34,8 @@ def machine_facts(*packages: str) -> dict[str, Any]:
     processor = platform.processor()
     cpu_info = Path("/proc/cpuinfo")
     if cpu_info.exists():
-        lines = cpu_info.read_text().splitlines()
-        models = (line.split(":")[1].strip() for line in lines if line.startswith("model name"))
-        processor = next(models, processor)
+        match = re.search(r"^model name[^:]*:([^:\n]*)", cpu_info.read_text(), re.MULTILINE)
+        processor = match[1].strip() if match else processor
 
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")  # bytes
     return {

@@ -17,6 +17,7 @@ from getd.errors import DataNotFound, FactFileError
 
 BLOCK = 4 << 20  # bytes read at a time
 MAX_LINE = 1 << 20  # bytes: a longer line is not a fact
+TOO_LONG = f"expected a fact, found a line of more than {MAX_LINE:,} bytes"
 BOM = b"\xef\xbb\xbf"
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -34,27 +35,21 @@ class Piece:
 def read_pieces(path: Path) -> Iterator[Piece]:
     """Read the lines of a text file, some megabytes at a time, without a byte order mark.
 
-    Raises
-    ------
-    FactFileError
-        For an empty file, bytes that are not UTF-8 (with their offset), a NUL byte, or a line that
-        is too long.
+    An empty file, bytes that are not UTF-8, a NUL byte, and a line that is too long are errors.
     """
     rest = b""  # the beginning of a line that the next block completes
     offset = 0
     line = 1
-    is_empty = True
     for block in read_blocks(path):
         data = rest + block
         if offset == 0 and data.startswith(BOM):
-            data = data[len(BOM) :]
+            data = data.removeprefix(BOM)
             offset = len(BOM)
-        is_empty = is_empty and not data
 
         end = data.rfind(b"\n") + 1
         rest = data[end:]
         if len(rest) > MAX_LINE:
-            raise _too_long(path, line + data.count(b"\n"))
+            raise _error(path, TOO_LONG, line + data.count(b"\n"))
         if end:
             piece = _piece(path, data[:end], line, offset)
             yield piece
@@ -63,8 +58,8 @@ def read_pieces(path: Path) -> Iterator[Piece]:
 
     if rest:
         yield _piece(path, rest + b"\n", line, offset)
-    if is_empty:
-        raise FactFileError(path, [("", "expected facts, found an empty file")])
+    elif line == 1:
+        raise _error(path, "expected facts, found an empty file")
 
 
 def read_blocks(path: Path) -> Iterator[bytes]:
@@ -81,13 +76,12 @@ def read_blocks(path: Path) -> Iterator[bytes]:
             else:
                 yield from iter(lambda: file.read(BLOCK), b"")
     except EOFError:
-        message = "expected a whole compressed file, found one cut short"
-        raise FactFileError(path, [("", message)]) from None
+        raise _error(path, "expected a whole compressed file, found one cut short") from None
     except (gzip.BadGzipFile, zlib.error, zstandard.ZstdError) as error:
         message = f"expected a sound compressed file, found a broken one ({error})"
-        raise FactFileError(path, [("", message)]) from None
+        raise _error(path, message) from None
     except OSError as error:
-        raise FactFileError(path, [("", f"cannot be read: {error.strerror or error}")]) from None
+        raise _error(path, f"cannot be read: {error.strerror or error}") from None
 
 
 def read_head(path: Path, size: int = MAX_LINE) -> bytes:
@@ -108,7 +102,7 @@ def open_file(path: Path) -> BinaryIO:
         raise DataNotFound(f"{path}: no such file") from None
     if not stat.S_ISREG(mode):
         kind = "folder" if stat.S_ISDIR(mode) else "device or pipe"
-        raise FactFileError(path, [("", f"expected a regular file, found a {kind}")])
+        raise _error(path, f"expected a regular file, found a {kind}")
     return path.open("rb")
 
 
@@ -130,19 +124,17 @@ def _unpack_zstd(file: BinaryIO) -> Iterator[bytes]:
 
 def _piece(path: Path, data: bytes, line: int, offset: int) -> Piece:
     """Check whole lines that begin at an offset: text, UTF-8, no line too long."""
-    nul = data.find(b"\0")
-    if nul >= 0:
-        message = f"expected text, found a NUL byte at offset {offset + nul}"
-        raise FactFileError(path, [(f":{line + data[:nul].count(10)}", message)])
-
-    if not data.isascii():
+    wrong = data.find(b"\0")
+    message = "expected text, found a NUL byte"
+    if wrong < 0 and not data.isascii():
         try:
             data.decode("utf-8")
         except UnicodeDecodeError as error:
-            start = error.start
-            message = f"expected UTF-8, found byte 0x{data[start]:02x} at offset {offset + start}"
-            location = f":{line + data[:start].count(10)}"
-            raise FactFileError(path, [(location, message)]) from None
+            wrong = error.start
+            message = f"expected UTF-8, found byte 0x{data[wrong]:02x}"
+    if wrong >= 0:
+        message += f" at offset {offset + wrong}"
+        raise _error(path, message, line + data.count(b"\n", 0, wrong))
 
     # A line of more than MAX_LINE bytes covers a whole window of half that size.
     half = MAX_LINE // 2
@@ -150,12 +142,11 @@ def _piece(path: Path, data: bytes, line: int, offset: int) -> Piece:
     if any(data.find(b"\n", start, start + half) < 0 for start in windows):
         for number, row in enumerate(data.split(b"\n"), start=line):
             if len(row) > MAX_LINE:
-                raise _too_long(path, number)
+                raise _error(path, TOO_LONG, number)
 
     n_lines = int(np.count_nonzero(np.frombuffer(data, np.uint8) == ord("\n")))
     return Piece(data, line, n_lines)
 
 
-def _too_long(path: Path, line: int) -> FactFileError:
-    message = f"expected a fact, found a line of more than {MAX_LINE:,} bytes"
-    return FactFileError(path, [(f":{line}", message)])
+def _error(path: Path, message: str, line: int | None = None) -> FactFileError:
+    return FactFileError(path, [(f":{line}" if line else "", message)])

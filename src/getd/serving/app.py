@@ -1,13 +1,12 @@
-"""The HTTP service of a run: an endpoint is a function here, a method of the service, a schema."""
+"""The HTTP service of a run: an endpoint is a method or a value of the service, and a schema."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.resources import files
-from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from starlette.routing import Route
@@ -16,21 +15,10 @@ from getd.errors import FactError
 from getd.runs.opened import OpenedRun
 from getd.serving.middleware import Guard, ServeSettings, problem
 from getd.serving.request_metrics import CONTENT_TYPE
-from getd.serving.schemas import (
-    MapPoint,
-    Overview,
-    PredictRequest,
-    PredictResponse,
-    Problem,
-    RelationInfo,
-    ScoreRequest,
-    ScoreResponse,
-    WhyRequest,
-    WhyResponse,
-)
+from getd.serving.schemas import MapPoint, Overview, Problem, RelationInfo
 from getd.serving.service import VERSION, Service
+from getd.visible import lower_first
 
-MAX_TYPED = 100  # letters of a search
 PROBLEMS = {
     400: "The body is not what it says it is.",
     401: "The token is missing or wrong.",
@@ -40,9 +28,8 @@ PROBLEMS = {
 }
 
 
-def create_app(run: OpenedRun, settings: ServeSettings | None = None) -> FastAPI:
+def create_app(run: OpenedRun, settings: ServeSettings) -> FastAPI:
     """Create the service of a run."""
-    settings = settings or ServeSettings()
     service = Service(run, settings)
 
     @asynccontextmanager
@@ -50,16 +37,15 @@ def create_app(run: OpenedRun, settings: ServeSettings | None = None) -> FastAPI
         yield
         service.close()
 
-    responses: dict[int | str, dict[str, Any]] = {}
-    for code, description in PROBLEMS.items():
-        responses[code] = {"model": Problem, "description": description}
     app = FastAPI(
         title="getd",
         version=VERSION,
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
-        responses=responses,
+        responses={
+            code: {"model": Problem, "description": text} for code, text in PROBLEMS.items()
+        },
     )
     app.add_middleware(Guard, settings=settings, count=service.metrics.count)
     app.exception_handler(RequestValidationError)(_invalid_request)
@@ -99,28 +85,10 @@ def _guarded_router(service: Service) -> APIRouter:
     """Route what needs the token, if the service has one."""
     router = APIRouter()
 
-    @router.post("/predict", response_model_exclude_unset=True)
-    async def predict(request: PredictRequest) -> PredictResponse:
-        """Answer questions."""
-        return await service.predict(request)
-
-    @router.post("/why")
-    async def why(request: WhyRequest) -> WhyResponse:
-        """Return the training facts that support an answer most."""
-        return await service.why(request)
-
-    @router.post("/score")
-    async def score(request: ScoreRequest) -> ScoreResponse:
-        """Rate facts."""
-        return await service.score(request)
-
-    @router.get("/entities")
-    async def entities(
-        q: Annotated[str, Query(max_length=MAX_TYPED)] = "",
-        limit: Annotated[int, Query(ge=1, le=100)] = 20,
-    ) -> list[str]:
-        """Find entities that begin with a text, contain it, or resemble it."""
-        return await service.find_entities(q, limit)
+    router.post("/predict", response_model_exclude_unset=True)(service.predict)
+    router.post("/why")(service.why)
+    router.post("/score")(service.score)
+    router.get("/entities")(service.entities)
 
     @router.get("/relations")
     async def relations() -> list[RelationInfo]:
@@ -156,5 +124,5 @@ async def _invalid_request(request: Request, error: Exception) -> JSONResponse:
     message = mistake["msg"]
     field = ".".join(str(part) for part in mistake["loc"] if part != "body")
     if field:
-        message = f"{field}: {message[:1].lower()}{message[1:]}"
+        message = f"{field}: {lower_first(message)}"
     return problem(422, message)

@@ -14,50 +14,49 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from getd.io.deadline import check_deadline, deadline
+from getd.prediction.answer import Answer
+from getd.prediction.question import Question
 
-Q = TypeVar("Q")
-A = TypeVar("A")
-K = TypeVar("K")
+Kind = tuple[int, bool]  # the number of answers, and whether known ones are included
+Answers = list[list[Answer]]  # of each question
 R = TypeVar("R")
 
 
 @dataclass
-class _Request(Generic[Q, A, K]):
-    kind: K
-    questions: Sequence[Q]
+class _Request:
+    kind: Kind
+    questions: Sequence[Question]
     moment: float  # of time.monotonic(): nobody waits for it after that
-    answered: asyncio.Future[list[A]] = field(repr=False)  # done too if its sender has left
+    answered: asyncio.Future[Answers]  # done too if its sender has left
 
 
-class Batcher(Generic[Q, A, K]):
+class Batcher:
     """Calls ``answer(kind, questions)`` in one thread, for several requests of one kind at once."""
 
     def __init__(
         self,
-        answer: Callable[[K, Sequence[Q]], list[A]],
+        answer: Callable[[Kind, Sequence[Question]], Answers],
         max_questions: int,
         timeout: float,
-        batching: bool = True,
     ) -> None:
         self._answer = answer
-        self._max_questions = max_questions  # in a batch
+        self._max_questions = max_questions  # in a batch of several requests; 0: no such batch
         self._timeout = timeout  # seconds
-        self._batching = batching
-        self._waiting: deque[_Request[Q, A, K]] = deque()
+        self._waiting: deque[_Request] = deque()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="getd-model")
         self._task: asyncio.Task[None] | None = None
         self._closed = threading.Event()
 
-    async def ask(self, kind: K, questions: Sequence[Q]) -> list[A]:
+    async def ask(self, kind: Kind, questions: Sequence[Question]) -> Answers:
         """Return the answers of questions, in their order."""
         loop = asyncio.get_running_loop()
         moment = time.monotonic() + self._timeout
-        request: _Request[Q, A, K] = _Request(kind, questions, moment, loop.create_future())
+        request = _Request(kind, questions, moment, loop.create_future())
         self._waiting.append(request)
         if self._task is None or self._task.done():
             self._task = loop.create_task(self._work())
@@ -94,12 +93,12 @@ class Batcher(Generic[Q, A, K]):
             if batch := self._take_batch():
                 await self._answer_batch(batch)
 
-    def _take_batch(self) -> list[_Request[Q, A, K]]:
+    def _take_batch(self) -> list[_Request]:
         """Take the first request and those like it, as many as fit; drop those that gave up."""
-        batch: list[_Request[Q, A, K]] = []
-        others: deque[_Request[Q, A, K]] = deque()
+        batch: list[_Request] = []
+        others: list[_Request] = []
         size = 0
-        while self._waiting and (self._batching or not batch):
+        while self._waiting:
             request = self._waiting.popleft()
             if request.answered.done():
                 continue
@@ -113,7 +112,7 @@ class Batcher(Generic[Q, A, K]):
         self._waiting.extendleft(reversed(others))
         return batch
 
-    async def _answer_batch(self, batch: Sequence[_Request[Q, A, K]]) -> None:
+    async def _answer_batch(self, batch: Sequence[_Request]) -> None:
         questions = [question for request in batch for question in request.questions]
         moment = max(request.moment for request in batch)
         work = partial(self._answer, batch[0].kind, questions)

@@ -27,7 +27,6 @@ class ServeSettings:
     timeout: float = 30.0  # seconds that a request may take
     hosts: tuple[str, ...] = ()  # names it may be reached by; none: any
     batching: bool = True  # whether simultaneous requests are answered together
-    batch: int = 256  # questions that are answered together
 
 
 class Guard:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from difflib import SequenceMatcher
+from itertools import pairwise
 
 import numpy as np
 
@@ -41,7 +42,7 @@ class NameSearch:
 
     def _similar(self, text: str, limit: int) -> list[str]:
         # Names that share the most pairs of letters with the text; of many pairs only some count.
-        pairs = sorted({text[i : i + 2] for i in range(max(len(text) - 1, 1))})
+        pairs = sorted({"".join(pair) for pair in pairwise(text)} or {text})
         pairs = pairs[:: -(-len(pairs) // MAX_PAIRS)]
         counts = np.zeros(len(self._folded), dtype=np.int64)
         for pair in pairs:

@@ -29,10 +29,13 @@ class QuestionBody(Body):
     entities: NameList | Annotated[dict[Name, Name | NameList], Field(max_length=MAX_ARITY)]
 
 
+QuestionList = Annotated[list[QuestionBody], Field(min_length=1, max_length=MAX_QUESTIONS)]
+
+
 class PredictRequest(Body):
     """Questions, and how to answer them."""
 
-    questions: Annotated[list[QuestionBody], Field(min_length=1, max_length=MAX_QUESTIONS)]
+    questions: QuestionList
     top: Annotated[int, Field(ge=1, le=MAX_TOP)] = 10
     include_known: bool = False
     why: bool = False
@@ -59,7 +62,7 @@ class WhyResponse(Body):
 class ScoreRequest(Body):
     """Facts to rate."""
 
-    facts: Annotated[list[QuestionBody], Field(min_length=1, max_length=MAX_QUESTIONS)]
+    facts: QuestionList
 
 
 class ScoreResponse(Body):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -75,10 +76,7 @@ def _check(port: int, token: str | None, timeout: float, max_body: int) -> None:
     if max_body < MIN_BODY:
         raise ConfigError(f"expected --max-body of {MIN_BODY} or more, found {max_body}")
 
-    if token is None:
-        return
-    is_plain = token.isascii() and token.isprintable() and " " not in token
-    if not token or not is_plain:
+    if token is not None and not re.fullmatch("[!-~]+", token):
         expected = "expected a token of plain ASCII characters without spaces"
         raise ConfigError(f"{expected}, found another or an empty one")
 

@@ -7,9 +7,10 @@ import hmac
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
+from typing import Annotated
 
 import numpy as np
-from fastapi import HTTPException, Request
+from fastapi import HTTPException, Query, Request
 
 from getd.facts.facts import Blocks, Facts, count, join
 from getd.facts.knowledge_base import KnowledgeBase
@@ -20,7 +21,7 @@ from getd.prediction.predictor import Predictor
 from getd.prediction.question import Question, fill_question, parse_question
 from getd.prediction.records import ExplanationRecord, RatingRecord, answered_record
 from getd.runs.opened import OpenedRun
-from getd.serving.batching import Batcher
+from getd.serving.batching import Batcher, Kind
 from getd.serving.entity_map import entity_map
 from getd.serving.middleware import ServeSettings
 from getd.serving.name_search import NameSearch
@@ -38,41 +39,45 @@ from getd.serving.schemas import (
 )
 
 VERSION = version("getd")
+MAX_BATCH = 256  # questions that are answered together
 MAX_EXPLAINED = 10  # answers of a request
 MAX_JOINT = 4  # questions of a request with several open positions
 MAX_JOINT_TOP = 64  # answers of such questions
+MAX_TYPED = 100  # letters of a search
+
+Explanations = list[list[list[Explanation]]]  # by question, answer and entity
 
 
 class Service:
     """What the service holds: a method for each endpoint, or a value."""
 
     def __init__(self, run: OpenedRun, settings: ServeSettings) -> None:
-        self.kb = run.kb
+        kb = run.kb
+        self.kb = kb
         self.settings = settings
         self.metrics = RequestMetrics()
 
         # One thread computes, another one searches names meanwhile.
         self.predictor = Predictor(run)
         self.predictor.prepare()
-        self.batcher: Batcher[Question, list[Answer], tuple[int, bool]] = Batcher(
-            self._answer, settings.batch, settings.timeout, settings.batching
-        )
+        max_batch = MAX_BATCH if settings.batching else 0
+        self.batcher = Batcher(self._answer, max_batch, settings.timeout)
         self.search_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="getd-names")
 
-        facts = join(*run.kb.splits.values())
+        facts = join(*kb.splits.values())
         entities = np.concatenate([block.entities.reshape(-1) for block in facts.values()])
-        degree = np.bincount(entities, minlength=run.kb.n_entities)  # as often as in facts
-        self.search = NameSearch(run.kb.entities, degree)
+        degree = np.bincount(entities, minlength=kb.n_entities)  # as often as in facts
+        self.search = NameSearch(kb.entities, degree)
         self.entity_map = entity_map(run, degree)
-        self.relations = _relation_infos(run.kb, facts)
+        self.relations = _relation_infos(kb, facts)
         self.overview = Overview(
             status="ok",
             version=VERSION,
-            data=run.kb.name,
+            data=kb.name,
             model=run.folder.read_config().model_name,
-            entities=run.kb.n_entities,
-            relations=run.kb.n_relations,
-            facts={split: count(blocks) for split, blocks in run.kb.splits.items()},
+            entities=kb.n_entities,
+            relations=kb.n_relations,
+            facts={split: count(blocks) for split, blocks in kb.splits.items()},
         )
 
     async def predict(self, request: PredictRequest) -> PredictResponse:
@@ -91,14 +96,14 @@ class Service:
         else:
             answers = await self.batcher.ask(kind, questions)
 
-        explanations: list[list[list[Explanation]]] = [[] for _ in questions]
+        explanations: Explanations = [[] for _ in questions]
         if request.why:
             explanations = await self.batcher.call(lambda: self._explain(questions, answers))
-        parts = zip(questions, answers, explanations, strict=True)
-        return PredictResponse(answered=[answered_record(*part) for part in parts])
+        records = map(answered_record, questions, answers, explanations)
+        return PredictResponse(answered=list(records))
 
     async def why(self, request: WhyRequest) -> WhyResponse:
-        """Explain an answer."""
+        """Return the training facts that support an answer most."""
 
         def parse() -> tuple[Facts, tuple[int, ...]]:
             (question,) = self._parse([request])
@@ -120,10 +125,14 @@ class Service:
         )
         return ScoreResponse(facts=[RatingRecord.model_validate(rating) for rating in ratings])
 
-    async def find_entities(self, text: str, limit: int) -> list[str]:
-        """Find entities by what a person has typed."""
+    async def entities(
+        self,
+        q: Annotated[str, Query(max_length=MAX_TYPED)] = "",
+        limit: Annotated[int, Query(ge=1, le=100)] = 20,
+    ) -> list[str]:
+        """Find entities that begin with a text, contain it, or resemble it."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self.search_thread, self.search.find, text, limit)
+        return await loop.run_in_executor(self.search_thread, self.search.find, q, limit)
 
     def check_token(self, request: Request) -> None:
         """Refuse a request without the token, if the service has one."""
@@ -143,20 +152,19 @@ class Service:
     def _parse(self, questions: Sequence[QuestionBody]) -> list[Question]:
         return [parse_question(self.kb, body.relation, body.entities) for body in questions]
 
-    def _answer(self, kind: tuple[int, bool], questions: Sequence[Question]) -> list[list[Answer]]:
-        top, include_known = kind
-        return self.predictor.answer(questions, top, include_known)
+    def _answer(self, kind: Kind, questions: Sequence[Question]) -> list[list[Answer]]:
+        return self.predictor.answer(questions, *kind)
 
     def _explain(
         self, questions: Sequence[Question], answers: Sequence[Sequence[Answer]]
-    ) -> list[list[list[Explanation]]]:
+    ) -> Explanations:
         """Explain the first answer of each question, then the second …, as many as are allowed."""
         pairs = []
         for row, question in enumerate(questions):
             if question.open:
                 pairs += [(index, row) for index in range(len(answers[row]))]
 
-        explanations: list[list[list[Explanation]]] = [[] for _ in questions]
+        explanations: Explanations = [[] for _ in questions]
         for index, row in sorted(pairs)[:MAX_EXPLAINED]:
             explanations[row].append(self.predictor.explain(questions[row], answers[row][index]))
         return explanations

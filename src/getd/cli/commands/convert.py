@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -27,7 +28,7 @@ def convert(
         Parameter(help="Output format. Default: by the extension of OUT; tsv for a folder."),
     ] = None,
     overwrite: Overwrite = False,
-    reading: Reading | None = None,
+    reading: Reading = Reading(),
     json: Json = False,
 ) -> None:
     """Convert a data set to another file format.
@@ -36,7 +37,7 @@ def convert(
     """
     from getd.api import convert as convert_facts
 
-    settings = (reading or Reading()).settings()
+    settings = asdict(reading)
     with download_progress() as progress:
         written = convert_facts(data, out, to, overwrite=overwrite, progress=progress, **settings)
     print_notices(written.notices)

@@ -27,7 +27,6 @@ def datasets(*, json: Json = False) -> None:
         facts = dataset.facts or [None] * 3
         sizes = [dataset.arities, *facts, dataset.entities, dataset.relations]
         rows.append([*texts, location or "not downloaded", *sizes])
-    header = ["name", "what", "licence", "source", "place", "arity"]
-    counts = ["train", "valid", "test", "entities", "relations"]
-    print_table("Data sets", [*header, *counts], rows, left=5)
+    header = "name what licence source place arity train valid test entities relations"
+    print_table("Data sets", header.split(), rows, left=5)
     print_line(f"A data set is downloaded to {catalogue.cache} when it is first used.")

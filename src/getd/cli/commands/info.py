@@ -32,7 +32,7 @@ def info(
             show_default=False,
         ),
     ] = False,
-    reading: Reading | None = None,
+    reading: Reading = Reading(),
     json: Json = False,
 ) -> None:
     """Describe a data set: counts, duplicates, unseen entities, leakage."""
@@ -58,7 +58,7 @@ def info(
     if report.baselines is not None:
         rows = []
         for name, metrics in report.baselines.items():
-            rows.append([f"baseline: {name}", *(metrics[key] for key in METRICS)])
+            rows.append([f"baseline: {name}", *map(metrics.get, METRICS)])
         print_table("Baselines, ranked on test, filtered", ["", *METRICS.values()], rows)
 
 
@@ -74,8 +74,7 @@ def _show_splits(report: Report) -> None:
 
     rows = []
     for arity, counts in report.arities.items():
-        sizes = [counts.facts, counts.relations, counts.entities]
-        rows.append([str(arity), *sizes, counts.density])
+        rows.append([str(arity), counts.facts, counts.relations, counts.entities, counts.density])
     print_table("Arities", ["arity", "facts", "relations", "entities", "density"], rows)
 
 

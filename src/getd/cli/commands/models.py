@@ -18,7 +18,7 @@ def models(
     ] = None,
     /,
     *,
-    reading: Reading | None = None,
+    reading: Reading = Reading(),
     json: Json = False,
 ) -> None:
     """List the models with their arities, parameters and settings."""
@@ -34,8 +34,6 @@ def models(
         parameters = record["parameters"]
         if parameters is None:
             parameters = "not for these facts"
-        elif isinstance(parameters, int):
-            parameters = f"{parameters:,}"
         rows.append([record["name"], record["arity"], parameters, record["about"]])
     print_table("Models", ["name", "arity", "parameters", "what"], rows, left=4)
 

@@ -53,7 +53,7 @@ def predict(
 
     records = []
     for current, answers in zip(parsed, opened.answer(parsed, top, include_known), strict=True):
-        reasons: list[list[Explanation]] = [[] for _ in answers]
+        reasons: list[list[Explanation]] = []
         if why and current.open:
             reasons = [opened.explain_answer(current, answer) for answer in answers]
 
@@ -61,7 +61,7 @@ def predict(
             records.append(answered_record(current, answers, reasons).as_dict())
             continue
         show_answers(current, answers)
-        for answer, explanations in zip(answers, reasons, strict=True):
+        for answer, explanations in zip(answers, reasons, strict=False):
             _show_reasons(answer, explanations)
     if json:
         print_json(records[0] if questions is None else {"answers": records})

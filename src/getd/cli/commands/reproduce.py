@@ -46,7 +46,7 @@ def reproduce(
         if json:
             print_json({"rows": records})
         else:
-            print_table("Rows", list(records[0]), [list(r.values()) for r in records], left=2)
+            print_table("Rows", list(records[0]), [record.values() for record in records], left=2)
         return
 
     def progress(name: str) -> AbstractContextManager[Callbacks]:

@@ -37,7 +37,7 @@ def train(
     resume: Annotated[bool, flag("Resume the run in the run folder.")] = False,
     overwrite: Annotated[bool, flag("Replace the run in the run folder.")] = False,
     quiet: Quiet = False,
-    reading: Reading | None = None,
+    reading: Reading = Reading(),
     json: Json = False,
 ) -> None:
     """Train a model and write a run folder."""

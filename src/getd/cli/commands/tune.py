@@ -53,7 +53,7 @@ def tune(
         int, Parameter(help="Random seed of the search. Each training uses training.seed.")
     ] = 0,
     quiet: Quiet = False,
-    reading: Reading | None = None,
+    reading: Reading = Reading(),
     json: Json = False,
 ) -> None:
     """Search for the best settings, then train a run with them.
@@ -101,7 +101,7 @@ def _show(result: Tuned) -> None:
     names = list(result.study.space)
     rows = []
     for trial in complete[:MAX_ROWS]:
-        rows.append([trial.number, trial.mrr, *(trial.values.get(name) for name in names)])
+        rows.append([trial.number, trial.mrr, *map(trial.values.get, names)])
     header = ["trial", "MRR", *(name.split(".")[1] for name in names)]
     print_table("The best settings, by validation MRR", header, rows, left=0)
 
