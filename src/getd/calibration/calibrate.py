@@ -73,7 +73,6 @@ def calibrate(
     model: ScoringModel,
     kb: KnowledgeBase,
     sample: int | None = None,
-    seed: int = 0,
     shape: Shape | None = None,
 ) -> Calibration:
     """Fit temperatures and confidences on validation; test is not read.
@@ -81,11 +80,11 @@ def calibrate(
     ``sample`` is the number of facts of each arity to fit on, at most.
     """
     known = known_for_choosing(kb)
-    blocks = calibration_facts(model, kb, sample, seed)
+    blocks = calibration_facts(model, kb, sample)
     temperatures = fit_temperatures(model, blocks, known)
 
     slots = SlotFit(kb, [kb.split("train")])
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(0)
     evidence = {}
     for arity, facts in blocks.items():
         temperature = temperatures[arity]
@@ -103,7 +102,7 @@ def calibrate(
 
 
 def calibration_facts(
-    model: ScoringModel, kb: KnowledgeBase, sample: int | None = None, seed: int = 0
+    model: ScoringModel, kb: KnowledgeBase, sample: int | None = None
 ) -> dict[int, Facts]:
     """Return the facts of validation that a calibration is fitted on."""
     if sample is None:
@@ -113,7 +112,7 @@ def calibration_facts(
 
     blocks: dict[int, Facts] = {}
     for arity, facts in kb.split("valid").items():
-        blocks |= sample_facts({arity: facts}, sample, seed)
+        blocks |= sample_facts({arity: facts}, sample)
     return blocks
 
 

@@ -16,7 +16,7 @@ from getd.arrays import Floats
 from getd.calibration.slot_fit import SlotFit
 from getd.config import Settings
 from getd.evaluation.scoring import filtered_scores, log_probabilities
-from getd.facts.facts import Facts
+from getd.facts.facts import Facts, join
 from getd.facts.known_answers import KnownAnswers
 from getd.models.base import ScoringModel
 
@@ -105,8 +105,8 @@ def gather_evidence(
         fit = slots.of(block, own=False).min(axis=1, initial=1.0)
         weight = (1.0 if is_true else 0.5) * len(facts) / max(len(block), 1)
         features = np.column_stack([plausibility, log_fit(fit)])
-        n = len(block)
-        parts.append(Evidence(features, np.full(n, is_true), np.full(n, weight)))
+        truth = np.full(len(block), is_true)
+        parts.append(Evidence(features, truth, np.full_like(truth, weight)))
     return join_evidence(parts)
 
 
@@ -123,8 +123,7 @@ def corrupt(
     out if no other entity fits.
     """
     position_of = torch.randint(facts.arity, (len(facts),), generator=generator).numpy()
-    relations = []
-    entities = []
+    corrupted = []
     for position in range(facts.arity):
         chosen = facts.take(position_of == position)
         for batch in filtered_scores(model, chosen, [position], known):
@@ -139,11 +138,10 @@ def corrupt(
             fits = weights.sum(dim=1) > 0
             drawn = torch.multinomial(weights[fits], 1, generator=generator)[:, 0]
             kept = batch.facts.take(fits.numpy())
-            replaced = kept.entities.copy()
-            replaced[:, position] = drawn.numpy()
-            relations.append(kept.relation)
-            entities.append(replaced)
-    return Facts(np.concatenate(relations), np.concatenate(entities))
+            entities = kept.entities.copy()
+            entities[:, position] = drawn.numpy()
+            corrupted.append({facts.arity: Facts(kept.relation, entities)})
+    return join(*corrupted)[facts.arity]
 
 
 def fit_confidence(evidence: Evidence, shape: Shape | None = None) -> Confidence:
@@ -170,10 +168,11 @@ def _fit_logistic(evidence: Evidence) -> list[float]:
     """Fit two slopes, none below 0, and an intercept."""
     x = evidence.features
     centre = x.mean(axis=0)
-    spread = np.where(x.std(axis=0) > 0, x.std(axis=0), 1.0)
+    spread = x.std(axis=0)
+    spread[spread == 0] = 1.0
 
     # More evidence never speaks against a fact: a feature whose slope falls is dropped.
-    used = np.ones(x.shape[1], dtype=bool)
+    used = np.ones_like(spread, dtype=bool)
     while True:
         scaled = (x - centre)[:, used] / spread[used]
         theta = _newton(scaled, evidence.is_true, evidence.weight)
@@ -182,7 +181,7 @@ def _fit_logistic(evidence: Evidence) -> list[float]:
             break
         used[np.flatnonzero(used)[falling]] = False
 
-    slopes = np.zeros(x.shape[1])
+    slopes = np.zeros_like(spread)
     slopes[used] = theta[:-1] / spread[used]
     return [*slopes.tolist(), float(theta[-1] - slopes @ centre)]
 
@@ -201,8 +200,9 @@ def _newton(x: Floats, y: Floats, weight: Floats) -> Floats:
         gradient = design.T @ (weight * (chance - y)) + prior @ theta
         curvature = (design.T * (weight * chance * (1 - chance))) @ design + prior
         step = np.linalg.solve(curvature, gradient)
-        theta = theta - step / max(1.0, float(np.abs(step).max()))
-        if np.abs(step).max() < 1e-9:
+        length = float(np.abs(step).max())
+        theta = theta - step / max(1.0, length)
+        if length < 1e-9:
             break
     return theta
 
