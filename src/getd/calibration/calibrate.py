@@ -24,7 +24,6 @@ from pydantic import Field, FiniteFloat
 from getd.arrays import Floats
 from getd.calibration.confidence import (
     Confidence,
-    Shape,
     fit_confidence,
     gather_evidence,
     join_evidence,
@@ -69,12 +68,7 @@ class Calibration(Settings):
         return None if confidence is None else confidence.of(plausibility, fit)
 
 
-def calibrate(
-    model: ScoringModel,
-    kb: KnowledgeBase,
-    sample: int | None = None,
-    shape: Shape | None = None,
-) -> Calibration:
+def calibrate(model: ScoringModel, kb: KnowledgeBase, sample: int | None = None) -> Calibration:
     """Fit temperatures and confidences on validation; test is not read.
 
     ``sample`` is the number of facts of each arity to fit on, at most.
@@ -94,7 +88,7 @@ def calibrate(
     for arity, facts in blocks.items():
         alone = len(facts) >= MIN_FACTS_ALONE
         fitted_on = evidence[arity] if alone else join_evidence(evidence.values())
-        confidence[str(arity)] = fit_confidence(fitted_on, shape)
+        confidence[str(arity)] = fit_confidence(fitted_on)
     return Calibration(
         temperature={str(arity): value for arity, value in temperatures.items()},
         confidence=confidence,

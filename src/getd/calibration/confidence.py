@@ -22,7 +22,6 @@ from getd.models.base import ScoringModel
 
 ISOTONIC_FACTS = 1000  # true facts for a curve of any shape; with fewer it is logistic
 NEWTON_STEPS = 50
-Shape = Literal["logistic", "isotonic"]
 Weight = Annotated[FiniteFloat, Ge(0)]
 
 
@@ -32,7 +31,7 @@ class Confidence(Settings):
     The evidence is a weighted sum of the plausibility and the logarithm of the least slot fit.
     """
 
-    shape: Shape = "logistic"
+    shape: Literal["logistic", "isotonic"] = "logistic"
     slope: Weight = 1.0  # of the plausibility
     fit_slope: Weight = 0.0  # of the slot fit
     intercept: FiniteFloat = 0.0
@@ -144,14 +143,11 @@ def corrupt(
     return join(*corrupted)[facts.arity]
 
 
-def fit_confidence(evidence: Evidence, shape: Shape | None = None) -> Confidence:
-    """Fit a confidence; its shape depends on the number of facts where it is not given."""
+def fit_confidence(evidence: Evidence) -> Confidence:
+    """Fit a confidence; its shape depends on the number of facts."""
     slope, fit_slope, intercept = _fit_logistic(evidence)
     confidence = Confidence(slope=slope, fit_slope=fit_slope, intercept=intercept)
-    if shape is None:
-        enough = evidence.is_true.sum() >= ISOTONIC_FACTS and find_spec("sklearn") is not None
-        shape = "isotonic" if enough else "logistic"
-    if shape == "logistic":
+    if evidence.is_true.sum() < ISOTONIC_FACTS or find_spec("sklearn") is None:
         return confidence
 
     from sklearn.isotonic import IsotonicRegression  # type: ignore[import-untyped]
@@ -161,7 +157,7 @@ def fit_confidence(evidence: Evidence, shape: Shape | None = None) -> Confidence
     curve.fit(x, evidence.is_true, evidence.weight)
     at = tuple(curve.X_thresholds_.tolist())
     chance = tuple(curve.y_thresholds_.tolist())
-    return confidence.model_copy(update={"shape": shape, "at": at, "chance": chance})
+    return confidence.model_copy(update={"shape": "isotonic", "at": at, "chance": chance})
 
 
 def _fit_logistic(evidence: Evidence) -> list[float]:

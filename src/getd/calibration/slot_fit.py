@@ -42,13 +42,14 @@ class SlotFit:
     def _count_pairs(self, entity: Ids) -> None:
         """Count the entities that fill both of two slots; index -1 has the count 0."""
         self._slot_pairs = np.zeros(0, dtype=np.int64)
-        counts = np.zeros(0)
+        counts = np.zeros(0, dtype=np.int64)
         for fill, other in self._slots_of(entity):
             # Every fill of an entity meets every fill of the same entity.
             pairs, more = np.unique(self._pair(self._slot[fill], other), return_counts=True)
             joined = np.concatenate([self._slot_pairs, pairs])
             self._slot_pairs, index = np.unique(joined, return_inverse=True)
-            counts = np.bincount(index, np.concatenate([counts, more]))
+            both = np.bincount(index, np.concatenate([counts, more]))
+            counts = both.astype(np.int64)
         self._both = np.append(counts, 0)
 
     def of(self, facts: Facts, own: bool | Bools) -> Floats:

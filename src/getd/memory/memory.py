@@ -58,13 +58,13 @@ class Memory(nn.Module):
         for arity, facts in blocks.items():
             relation, entities = facts.to_tensors()
             for position in range(arity if len(facts) else 0):
-                values = facts.entities[:, position]
-                for name, _, keys in memory._lookups(relation, entities, position):
-                    counted.setdefault(name, []).append((keys.numpy(), values))
+                column = facts.entities[:, position]
+                for name, _, lookup in memory._lookups(relation, entities, position):
+                    counted.setdefault(name, []).append((lookup.numpy(), column))
 
         for name, parts in counted.items():
-            arrays = map(np.concatenate, zip(*parts, strict=True))
-            memory.counts[name] = Counts(*arrays, n_entities, share=True, least=MIN_SHARE)
+            keys, values = map(np.concatenate, zip(*parts, strict=True))
+            memory.counts[name] = Counts(keys, values, n_entities, share=True, least=MIN_SHARE)
         return memory
 
     def sources(self, arity: int, position: int) -> list[str]:

@@ -82,10 +82,7 @@ def save_checkpoint(
     path: Path, progress: Progress, parts: Mapping[str, Weights], settings: TrainSettings
 ) -> None:
     """Write a checkpoint; ``parts`` are tensors by part and name."""
-    tensors = {}
-    for part, weights in parts.items():
-        for name, tensor in weights.items():
-            tensors[f"{part}/{name}"] = tensor.contiguous()
+    tensors = {name: tensor.contiguous() for name, tensor in _joined(parts).items()}
     metadata = {
         "progress": json.dumps(progress.model_dump()),
         "settings": json.dumps(settings.model_dump(mode="json")),
@@ -152,11 +149,7 @@ def check_checkpoint(
     ``like`` are the parts that it expects: names, shapes and types must agree. Weights must be
     finite, entities known, and the states of random generators valid.
     """
-    for part, expected in like.items():
-        named = {f"{part}/{name}": tensor for name, tensor in parts[part].items()}
-        named_like = {f"{part}/{name}": tensor for name, tensor in expected.items()}
-        check_tensors(path, named, named_like, HINT)
-
+    check_tensors(path, _joined(parts), _joined(like), HINT)
     for name, ids in parts["regime"].items():
         if ids.numel() and not (ids.min() >= 0 and ids.max() < n_entities):
             expected_ids = f"regime/{name} of entities that there are"
@@ -168,6 +161,15 @@ def check_checkpoint(
     except RuntimeError:
         message = "expected the state of a random generator, found another"
         raise RunError(f"{path}: {message}{HINT}") from None
+
+
+def _joined(parts: Mapping[str, Weights]) -> Weights:
+    """The tensors of all parts, named ``part/name``."""
+    joined = {}
+    for part, weights in parts.items():
+        for name, tensor in weights.items():
+            joined[f"{part}/{name}"] = tensor
+    return joined
 
 
 def _broken(path: Path, reason: object) -> RunError:

@@ -43,6 +43,8 @@ from getd.training.moving_average import MovingAverage, Weights
 from getd.training.optimisers import Optimisers
 from getd.training.regimes.base import Batch, Regime, TrainStep, one_ahead, shuffled_batches
 
+Measure = Callable[[ScoringModel], float]
+
 
 class Trainer:
     """A training: a model, what it learns from, and how far it is."""
@@ -51,9 +53,9 @@ class Trainer:
         self,
         model: ScoringModel,
         regime: Regime,
-        validate: Callable[[ScoringModel], float] | None,
+        validate: Measure | None,
         settings: TrainSettings,
-        held_out_loss: Callable[[ScoringModel], float] | None = None,
+        held_out_loss: Measure | None = None,
     ) -> None:
         self.model = model
         self.regime = regime

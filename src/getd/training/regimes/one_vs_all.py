@@ -67,8 +67,8 @@ class FactRegime(Regime):
     def gather(self, batch: Batch) -> FactBatch:
         """The facts of a batch."""
         facts = self.blocks[batch.block]
-        relation = torch.tensor(facts.relation[batch.rows], device=self.device)
-        entities = torch.tensor(facts.entities[batch.rows], device=self.device)
+        relation = self.tensor(facts.relation[batch.rows])
+        entities = self.tensor(facts.entities[batch.rows])
         left_out = self._left_out(self._others[batch.block], batch)
         relations = None
         if self._other_relations:
@@ -77,12 +77,16 @@ class FactRegime(Regime):
 
     def _left_out(self, others: OtherAnswers, batch: Batch) -> Pairs:
         """The questions of a batch, and all their known answers but the facts' own."""
-        counts = others.counts[batch.rows].ravel()
-        answers = others.answers[expand_spans(others.starts[batch.rows].ravel(), counts)]
+        rows = batch.rows
+        counts = others.counts[rows].ravel()
+        answers = others.answers[expand_spans(others.starts[rows].ravel(), counts)]
         questions = np.repeat(np.arange(len(counts)), counts)
-        is_other = answers != others.own[batch.rows].ravel()[questions]
-        rows = torch.tensor(questions[is_other], device=self.device)
-        return rows, torch.tensor(answers[is_other], device=self.device)
+        is_other = answers != others.own[rows].ravel()[questions]
+        return self.tensor(questions[is_other]), self.tensor(answers[is_other])
+
+    def tensor(self, array: np.ndarray) -> Tensor:
+        """Copy an array to the device."""
+        return torch.tensor(array, device=self.device)
 
 
 class OneVsAll(FactRegime):
@@ -127,12 +131,11 @@ class OneVsAllStep:
         for position in range(n):
             positions_of.setdefault(model.candidates(position), []).append(position)
         for table, positions in positions_of.items():
-            query, target = queries, facts.entities
-            if len(positions) < n:
-                query, target = queries[:, positions], facts.entities[:, positions]
-            query = query.reshape(len(positions) * b, -1)
+            chosen = slice(None) if len(positions) == n else positions
+            query = queries[:, chosen].reshape(len(positions) * b, -1)
+            target = facts.entities[:, chosen].reshape(-1)
             left_out = _at_positions(facts.left_out, positions, n)
-            total.add_softmax(query, table, target.reshape(-1), left_out, 1 / (b * n))
+            total.add_softmax(query, table, target, left_out, 1 / (b * n))
 
         left_out_relations = facts.left_out_relations
         if relation_query is not None and left_out_relations is not None:
@@ -160,8 +163,6 @@ def _at_positions(pairs: Pairs, positions: Sequence[int], arity: int) -> Pairs:
     if len(positions) == arity:
         return pairs
     questions, values = pairs
-    index_of = torch.full((arity,), -1, device=questions.device)
-    index_of[list(positions)] = torch.arange(len(positions), device=questions.device)
-    index = index_of[questions % arity]
-    kept = index >= 0
-    return (questions[kept] // arity) * len(positions) + index[kept], values[kept]
+    chosen = torch.tensor(positions, device=questions.device)
+    kept, index = torch.nonzero(questions[:, None] % arity == chosen, as_tuple=True)
+    return (questions[kept] // arity) * len(positions) + index, values[kept]

@@ -38,15 +38,14 @@ class Sampled(FactRegime):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        power = self.settings.negative_power
-        self._sampler = NegativeSampler(self.blocks, self.n_entities, power)
+        settings = self.settings
+        self._sampler = NegativeSampler(self.blocks, self.n_entities, settings.negative_power)
         self._caches: list[Tensor] = []  # hard negatives of each block
-        if self.settings.hard_negatives:
+        if settings.hard_negatives:
             for facts in self.blocks:
-                rng = np.random.default_rng((self.settings.seed, facts.arity))
-                shape = (len(facts), facts.arity, self.settings.hard_negatives)
-                cache = torch.tensor(self._sampler.draw(shape, rng), device=self.device)
-                self._caches.append(cache)
+                rng = np.random.default_rng((settings.seed, facts.arity))
+                shape = (*facts.entities.shape, settings.hard_negatives)
+                self._caches.append(self.tensor(self._sampler.draw(shape, rng)))
 
     def prepare(self, batch: Batch) -> SampledStep:
         facts = self.gather(batch)
@@ -58,7 +57,7 @@ class Sampled(FactRegime):
 
         hard = None
         if self._caches:
-            rows = torch.tensor(batch.rows, device=self.device)
+            rows = self.tensor(batch.rows)
             hard = HardNegatives(self._caches[batch.block], rows, self.n_entities)
         return SampledStep(facts, negatives, left_out, hard, self.settings)
 
@@ -75,9 +74,8 @@ class Sampled(FactRegime):
         log_weights = None
         is_softmax = SAMPLED_LOSSES[settings.sampled_loss] is sampled_softmax
         if is_softmax and settings.correction and not settings.hard_negatives:
-            weights = self._sampler.log_weights(ids, m)
-            log_weights = torch.tensor(weights, device=self.device)
-        return Negatives(torch.tensor(ids, device=self.device), log_weights)
+            log_weights = self.tensor(self._sampler.log_weights(ids, m))
+        return Negatives(self.tensor(ids), log_weights)
 
     def state(self) -> dict[str, Tensor]:
         return {f"cache-{number}": cache for number, cache in enumerate(self._caches)}
