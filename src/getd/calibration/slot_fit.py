@@ -44,8 +44,9 @@ class SlotFit:
         self._slot_pairs = np.zeros(0, dtype=np.int64)
         counts = np.zeros(0, dtype=np.int64)
         for fill, other in self._slots_of(entity):
-            # Every fill of an entity meets every fill of the same entity.
-            pairs, more = np.unique(self._pair(self._slot[fill], other), return_counts=True)
+            # Every fill of an entity meets every fill of the same entity: two slots, one number.
+            pairs = self._slot[fill] * self._n_slots + other
+            pairs, more = np.unique(pairs, return_counts=True)
             joined = np.concatenate([self._slot_pairs, pairs])
             self._slot_pairs, index = np.unique(joined, return_inverse=True)
             both = np.bincount(index, np.concatenate([counts, more]))
@@ -79,7 +80,8 @@ class SlotFit:
 
             # The entity itself does not count among those that fill both slots.
             without = own[fill]
-            both = self._both[find_sorted(self._slot_pairs, self._pair(slot[fill], other))]
+            pairs = slot[fill] * self._n_slots + other
+            both = self._both[find_sorted(self._slot_pairs, pairs)]
             holders = np.maximum(self._holders[other] - without, 1)
             np.maximum.at(fit, fill, (both - without) / holders)
             is_alone[fill] = False
@@ -92,10 +94,6 @@ class SlotFit:
         slots = self._first_slot[facts.relation][:, None] + np.arange(facts.arity)
         fills: Ids = facts.entities * self._n_slots + slots
         return fills
-
-    def _pair(self, slot: Ids, other: Ids) -> Ids:
-        """Return two slots as one number."""
-        return slot * self._n_slots + other
 
     def _slots_of(self, entity: Ids) -> Iterator[tuple[Ids, Ids]]:
         """Yield rows of entities with each slot that they fill, about ``MAX_PAIRS`` at a time."""

@@ -58,7 +58,7 @@ def extend(run: OpenedRun, named: NewFacts, out: Path, progress: Progress) -> Op
         raise RunError(f"{out} is there already; choose another place")
 
     kb, new_ids = with_facts(run.kb, named)
-    new = _others(new_ids, kb.n_entities)
+    new = np.setdiff1d(np.arange(kb.n_entities), new_ids)
     model = _larger(run, kb, new_ids)
     if len(new):
         fit_entities(model, kb, new, progress)
@@ -91,7 +91,7 @@ def with_facts(kb: KnowledgeBase, named: NewFacts) -> tuple[KnowledgeBase, Ids]:
     ids = dict(zip(names, entities.ids(names).tolist(), strict=True))
     rows: dict[int, list[list[int]]] = {}  # by arity
     for relation, fact in named:
-        rows.setdefault(len(fact), []).append([relation, *map(ids.__getitem__, fact)])
+        rows.setdefault(len(fact), []).append([relation, *(ids[name] for name in fact)])
     added = {}
     for arity, arity_rows in rows.items():
         distinct = np.unique(arity_rows, axis=0)
@@ -173,7 +173,8 @@ class _NewRows(NamedTuple):
     def start(cls, table: Tensor, kb: KnowledgeBase, new: Ids) -> _NewRows:
         """Begin with a δ of 0."""
         centre = _means(table, kb, new)
-        spread = table[_others(new, kb.n_entities)].std(dim=0).mean()
+        old = np.setdiff1d(np.arange(kb.n_entities), new)
+        spread = table[torch.tensor(old)].std(dim=0).mean()
         delta = torch.zeros_like(centre, requires_grad=True)
         return cls(table, torch.tensor(new), centre, spread, delta)
 
@@ -247,11 +248,6 @@ def _means(table: Tensor, kb: KnowledgeBase, new: Ids) -> Tensor:
 
     overall = table[index_of < 0].mean(dim=0)
     return torch.where(weight > 0, total / weight.clamp(min=1), overall)
-
-
-def _others(ids: Ids, n_entities: int) -> Ids:
-    """Return all entities but these."""
-    return np.setdiff1d(np.arange(n_entities), ids)
 
 
 def _write(

@@ -6,7 +6,7 @@ a row optimiser reads and changes these rows alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor, nn
@@ -22,9 +22,6 @@ State = dict[str, Tensor]
 
 class RowOptimiser(torch.optim.Optimizer):
     """Steps on the rows that a sparse, coalesced gradient names; never reads the others."""
-
-    def __init__(self, params: Sequence[nn.Parameter], lr: float) -> None:
-        super().__init__(params, {"lr": lr})
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
@@ -99,7 +96,7 @@ class Optimisers:
         elif self.whole:
             self.by_name["whole"] = torch.optim.Adagrad(self.whole, rate, eps=EPS, fused=True)
         if self.tables:
-            self.by_name["rows"] = ROW_OPTIMISERS[settings.optimizer](self.tables, rate)
+            self.by_name["rows"] = ROW_OPTIMISERS[settings.optimizer](self.tables, {"lr": rate})
 
     def set_learning_rate(self, learning_rate: float) -> None:
         """Set the learning rate of the steps to come."""

@@ -16,7 +16,7 @@ from getd.training.losses.base import LabelledScores, Pairs
 from getd.training.losses.fused_softmax import LossSum
 from getd.training.losses.multi_answer import answer_softmax
 from getd.training.losses.regularisers import n3
-from getd.training.regimes.base import Batch, Regime
+from getd.training.regimes.base import Batch, Buffers, Regime
 
 
 class KvsAll(Regime):
@@ -49,7 +49,7 @@ class KvsAllStep:
     position: int
     answers: Pairs  # rows, ascending, and entities
     settings: TrainSettings
-    buffers: dict[Tensor, Tensor]  # for the gradients of tables, by table
+    buffers: Buffers
 
     def backward(self, model: ScoringModel) -> float:
         settings = self.settings
