@@ -16,9 +16,9 @@ def test_rows_learn_as_whole_parameters_do() -> None:
         torch.nn.Parameter(rows.detach().clone()),
     )
     by_row, adam, adagrad = (
-        RowAdam([rows], 0.1),
+        RowAdam([rows], {"lr": 0.1}),
         torch.optim.Adam([whole], 0.1),
-        RowAdagrad([third], 0.1),
+        RowAdagrad([third], {"lr": 0.1}),
     )
     sums, expected = torch.zeros(4), third.detach().clone()
     for seed in range(5):

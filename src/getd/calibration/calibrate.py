@@ -24,7 +24,6 @@ from pydantic import Field, FiniteFloat
 from getd.arrays import Floats
 from getd.calibration.confidence import (
     Confidence,
-    Shape,
     fit_confidence,
     gather_evidence,
     join_evidence,
@@ -69,23 +68,17 @@ class Calibration(Settings):
         return None if confidence is None else confidence.of(plausibility, fit)
 
 
-def calibrate(
-    model: ScoringModel,
-    kb: KnowledgeBase,
-    sample: int | None = None,
-    seed: int = 0,
-    shape: Shape | None = None,
-) -> Calibration:
+def calibrate(model: ScoringModel, kb: KnowledgeBase, sample: int | None = None) -> Calibration:
     """Fit temperatures and confidences on validation; test is not read.
 
     ``sample`` is the number of facts of each arity to fit on, at most.
     """
     known = known_for_choosing(kb)
-    blocks = calibration_facts(model, kb, sample, seed)
+    blocks = calibration_facts(model, kb, sample)
     temperatures = fit_temperatures(model, blocks, known)
 
     slots = SlotFit(kb, [kb.split("train")])
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(0)
     evidence = {}
     for arity, facts in blocks.items():
         temperature = temperatures[arity]
@@ -95,7 +88,7 @@ def calibrate(
     for arity, facts in blocks.items():
         alone = len(facts) >= MIN_FACTS_ALONE
         fitted_on = evidence[arity] if alone else join_evidence(evidence.values())
-        confidence[str(arity)] = fit_confidence(fitted_on, shape)
+        confidence[str(arity)] = fit_confidence(fitted_on)
     return Calibration(
         temperature={str(arity): value for arity, value in temperatures.items()},
         confidence=confidence,
@@ -103,7 +96,7 @@ def calibrate(
 
 
 def calibration_facts(
-    model: ScoringModel, kb: KnowledgeBase, sample: int | None = None, seed: int = 0
+    model: ScoringModel, kb: KnowledgeBase, sample: int | None = None
 ) -> dict[int, Facts]:
     """Return the facts of validation that a calibration is fitted on."""
     if sample is None:
@@ -113,7 +106,7 @@ def calibration_facts(
 
     blocks: dict[int, Facts] = {}
     for arity, facts in kb.split("valid").items():
-        blocks |= sample_facts({arity: facts}, sample, seed)
+        blocks |= sample_facts({arity: facts}, sample)
     return blocks
 
 

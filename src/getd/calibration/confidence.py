@@ -16,13 +16,12 @@ from getd.arrays import Floats
 from getd.calibration.slot_fit import SlotFit
 from getd.config import Settings
 from getd.evaluation.scoring import filtered_scores, log_probabilities
-from getd.facts.facts import Facts
+from getd.facts.facts import Facts, join
 from getd.facts.known_answers import KnownAnswers
 from getd.models.base import ScoringModel
 
 ISOTONIC_FACTS = 1000  # true facts for a curve of any shape; with fewer it is logistic
 NEWTON_STEPS = 50
-Shape = Literal["logistic", "isotonic"]
 Weight = Annotated[FiniteFloat, Ge(0)]
 
 
@@ -32,7 +31,7 @@ class Confidence(Settings):
     The evidence is a weighted sum of the plausibility and the logarithm of the least slot fit.
     """
 
-    shape: Shape = "logistic"
+    shape: Literal["logistic", "isotonic"] = "logistic"
     slope: Weight = 1.0  # of the plausibility
     fit_slope: Weight = 0.0  # of the slot fit
     intercept: FiniteFloat = 0.0
@@ -105,8 +104,8 @@ def gather_evidence(
         fit = slots.of(block, own=False).min(axis=1, initial=1.0)
         weight = (1.0 if is_true else 0.5) * len(facts) / max(len(block), 1)
         features = np.column_stack([plausibility, log_fit(fit)])
-        n = len(block)
-        parts.append(Evidence(features, np.full(n, is_true), np.full(n, weight)))
+        truth = np.full(len(block), is_true)
+        parts.append(Evidence(features, truth, np.full_like(truth, weight)))
     return join_evidence(parts)
 
 
@@ -123,8 +122,7 @@ def corrupt(
     out if no other entity fits.
     """
     position_of = torch.randint(facts.arity, (len(facts),), generator=generator).numpy()
-    relations = []
-    entities = []
+    corrupted = []
     for position in range(facts.arity):
         chosen = facts.take(position_of == position)
         for batch in filtered_scores(model, chosen, [position], known):
@@ -139,21 +137,17 @@ def corrupt(
             fits = weights.sum(dim=1) > 0
             drawn = torch.multinomial(weights[fits], 1, generator=generator)[:, 0]
             kept = batch.facts.take(fits.numpy())
-            replaced = kept.entities.copy()
-            replaced[:, position] = drawn.numpy()
-            relations.append(kept.relation)
-            entities.append(replaced)
-    return Facts(np.concatenate(relations), np.concatenate(entities))
+            entities = kept.entities.copy()
+            entities[:, position] = drawn.numpy()
+            corrupted.append({facts.arity: Facts(kept.relation, entities)})
+    return join(*corrupted)[facts.arity]
 
 
-def fit_confidence(evidence: Evidence, shape: Shape | None = None) -> Confidence:
-    """Fit a confidence; its shape depends on the number of facts where it is not given."""
+def fit_confidence(evidence: Evidence) -> Confidence:
+    """Fit a confidence; its shape depends on the number of facts."""
     slope, fit_slope, intercept = _fit_logistic(evidence)
     confidence = Confidence(slope=slope, fit_slope=fit_slope, intercept=intercept)
-    if shape is None:
-        enough = evidence.is_true.sum() >= ISOTONIC_FACTS and find_spec("sklearn") is not None
-        shape = "isotonic" if enough else "logistic"
-    if shape == "logistic":
+    if evidence.is_true.sum() < ISOTONIC_FACTS or find_spec("sklearn") is None:
         return confidence
 
     from sklearn.isotonic import IsotonicRegression  # type: ignore[import-untyped]
@@ -163,17 +157,18 @@ def fit_confidence(evidence: Evidence, shape: Shape | None = None) -> Confidence
     curve.fit(x, evidence.is_true, evidence.weight)
     at = tuple(curve.X_thresholds_.tolist())
     chance = tuple(curve.y_thresholds_.tolist())
-    return confidence.model_copy(update={"shape": shape, "at": at, "chance": chance})
+    return confidence.model_copy(update={"shape": "isotonic", "at": at, "chance": chance})
 
 
 def _fit_logistic(evidence: Evidence) -> list[float]:
     """Fit two slopes, none below 0, and an intercept."""
     x = evidence.features
     centre = x.mean(axis=0)
-    spread = np.where(x.std(axis=0) > 0, x.std(axis=0), 1.0)
+    spread = x.std(axis=0)
+    spread[spread == 0] = 1.0
 
     # More evidence never speaks against a fact: a feature whose slope falls is dropped.
-    used = np.ones(x.shape[1], dtype=bool)
+    used = np.ones_like(spread, dtype=bool)
     while True:
         scaled = (x - centre)[:, used] / spread[used]
         theta = _newton(scaled, evidence.is_true, evidence.weight)
@@ -182,7 +177,7 @@ def _fit_logistic(evidence: Evidence) -> list[float]:
             break
         used[np.flatnonzero(used)[falling]] = False
 
-    slopes = np.zeros(x.shape[1])
+    slopes = np.zeros_like(spread)
     slopes[used] = theta[:-1] / spread[used]
     return [*slopes.tolist(), float(theta[-1] - slopes @ centre)]
 
@@ -201,8 +196,9 @@ def _newton(x: Floats, y: Floats, weight: Floats) -> Floats:
         gradient = design.T @ (weight * (chance - y)) + prior @ theta
         curvature = (design.T * (weight * chance * (1 - chance))) @ design + prior
         step = np.linalg.solve(curvature, gradient)
-        theta = theta - step / max(1.0, float(np.abs(step).max()))
-        if np.abs(step).max() < 1e-9:
+        length = float(np.abs(step).max())
+        theta = theta - step / max(1.0, length)
+        if length < 1e-9:
             break
     return theta
 

@@ -55,15 +55,15 @@ def reliability_of(probability: Floats, right: Floats | Bools, bins: int = BINS)
     """
     means = []
     shares = []
-    distances = []  # of the two, for each question
+    distance = 0.0  # of the two, summed over questions
     for rows in np.array_split(np.argsort(probability, kind="stable"), bins):
         if len(rows):
             means.append(float(probability[rows].mean()))
             shares.append(float(right[rows].mean()))
-            distances.append(abs(means[-1] - shares[-1]) * len(rows))
+            distance += abs(means[-1] - shares[-1]) * len(rows)
 
     return Reliability(
-        error=round(sum(distances) / len(probability), 12),
+        error=round(distance / len(probability), 12),
         probability=tuple(means),
         right=tuple(shares),
         questions=len(probability),

@@ -9,7 +9,6 @@ without other facts.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
 
 import numpy as np
 
@@ -38,7 +37,21 @@ class SlotFit:
         entity, self._slot = np.divmod(self._distinct, self._n_slots)
         self._starts = np.searchsorted(entity, np.arange(kb.n_entities + 1))
         self._holders = np.bincount(self._slot, minlength=self._n_slots)
-        self._slot_pairs, self._both = _count_pairs(entity, self._slot, self._n_slots)
+        self._count_pairs(entity)
+
+    def _count_pairs(self, entity: Ids) -> None:
+        """Count the entities that fill both of two slots; index -1 has the count 0."""
+        self._slot_pairs = np.zeros(0, dtype=np.int64)
+        counts = np.zeros(0, dtype=np.int64)
+        for fill, other in self._slots_of(entity):
+            # Every fill of an entity meets every fill of the same entity: two slots, one number.
+            pairs = self._slot[fill] * self._n_slots + other
+            pairs, more = np.unique(pairs, return_counts=True)
+            joined = np.concatenate([self._slot_pairs, pairs])
+            self._slot_pairs, index = np.unique(joined, return_inverse=True)
+            both = np.bincount(index, np.concatenate([counts, more]))
+            counts = both.astype(np.int64)
+        self._both = np.append(counts, 0)
 
     def of(self, facts: Facts, own: bool | Bools) -> Floats:
         """Rate how well the entities of facts fit their slots: ``(n, arity)``, between 0 and 1.
@@ -54,29 +67,26 @@ class SlotFit:
 
     def _fit(self, fills: Ids, own: Ids) -> Floats:
         entity, slot = np.divmod(fills, self._n_slots)
-        count = self._counts[find_sorted(self._distinct, fills)]
-        fit = np.where(count - own > 0, 1.0, 0.0)
+        is_alone = self._counts[find_sorted(self._distinct, fills)] <= own
+        fit = np.where(is_alone, 0.0, 1.0)
 
-        # The rest are judged by the other slots of their entities, in parts.
-        rest = np.flatnonzero(count - own <= 0)
-        sizes = self._starts[entity[rest] + 1] - self._starts[entity[rest]]
-        alone = np.ones(len(rest), dtype=bool)
-        for part in _parts(sizes):
-            chosen = rest[part]
-            row = np.repeat(np.arange(len(chosen)), sizes[part])
-            other = self._slot[expand_spans(self._starts[entity[chosen]], sizes[part])]
-            differs = other != slot[chosen][row]
-            row = row[differs]
+        # The rest are judged by the other slots of their entities.
+        rest = np.flatnonzero(is_alone)
+        for row, other in self._slots_of(entity[rest]):
+            fill = rest[row]
+            differs = other != slot[fill]
+            fill = fill[differs]
             other = other[differs]
 
             # The entity itself does not count among those that fill both slots.
-            without = own[chosen][row]
-            pair = find_sorted(self._slot_pairs, slot[chosen][row] * self._n_slots + other)
+            without = own[fill]
+            pairs = slot[fill] * self._n_slots + other
+            both = self._both[find_sorted(self._slot_pairs, pairs)]
             holders = np.maximum(self._holders[other] - without, 1)
-            np.maximum.at(fit, chosen[row], (self._both[pair] - without) / holders)
-            alone[part.start + np.unique(row)] = False
+            np.maximum.at(fit, fill, (both - without) / holders)
+            is_alone[fill] = False
 
-        fit[rest[alone]] = NEUTRAL
+        fit[is_alone] = NEUTRAL
         return np.clip(fit, 0.0, 1.0)
 
     def _fills(self, facts: Facts) -> Ids:
@@ -85,33 +95,11 @@ class SlotFit:
         fills: Ids = facts.entities * self._n_slots + slots
         return fills
 
-
-def _parts(sizes: Ids) -> Iterator[slice]:
-    """Cut rows into slices whose sizes add up to about ``MAX_PAIRS``."""
-    cuts = np.flatnonzero(np.diff(np.cumsum(sizes) // MAX_PAIRS)) + 1
-    for start, stop in pairwise([0, *cuts.tolist(), len(sizes)]):
-        if stop > start:
-            yield slice(start, stop)
-
-
-def _count_pairs(entity: Ids, slot: Ids, n_slots: int) -> tuple[Ids, Ids]:
-    """Count the entities that fill both of two slots.
-
-    ``entity``, ascending, and ``slot`` are those of all distinct fills. Returns sorted pairs of
-    slots, and their counts, which end with a 0 for index -1.
-    """
-    starts = np.flatnonzero(np.diff(entity, prepend=-1))
-    sizes = np.diff([*starts, len(entity)])
-    pairs = np.zeros(0, dtype=np.int64)
-    counts = np.zeros(0, dtype=np.int64)
-    for part in _parts(sizes**2):
-        # Every fill of an entity meets every fill of the same entity.
-        size = np.repeat(sizes[part], sizes[part])
-        first = np.repeat(expand_spans(starts[part], sizes[part]), size)
-        second = expand_spans(np.repeat(starts[part], sizes[part]), size)
-
-        more, more_counts = np.unique(slot[first] * n_slots + slot[second], return_counts=True)
-        pairs, index = np.unique(np.concatenate([pairs, more]), return_inverse=True)
-        both = np.bincount(index, np.concatenate([counts, more_counts]), len(pairs))
-        counts = both.astype(np.int64)
-    return pairs, np.append(counts, 0)
+    def _slots_of(self, entity: Ids) -> Iterator[tuple[Ids, Ids]]:
+        """Yield rows of entities with each slot that they fill, about ``MAX_PAIRS`` at a time."""
+        starts = self._starts[entity]
+        sizes = self._starts[entity + 1] - starts
+        cuts = np.flatnonzero(np.diff(np.cumsum(sizes) // MAX_PAIRS)) + 1
+        for rows in np.split(np.arange(len(entity)), cuts):
+            size = sizes[rows]
+            yield np.repeat(rows, size), self._slot[expand_spans(starts[rows], size)]

@@ -21,7 +21,7 @@ from math import inf
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from getd.evaluation.protocol import known_for_choosing
 from getd.evaluation.scoring import BATCH_ROWS, ScoredBatch, filtered_scores
@@ -48,7 +48,7 @@ class Fit(NamedTuple):
 
 def hard_step(lead: Tensor) -> Tensor:
     """Return 1 above the answer, and one half level with it."""
-    return (lead > 0).double() + 0.5 * (lead == 0).double()
+    return torch.heaviside(lead, lead.new_tensor(0.5))
 
 
 def soft_step(lead: Tensor) -> Tensor:
@@ -119,11 +119,13 @@ def _reduce(batch: ScoredBatch, memory: Memory) -> Questions:
     rows, candidates, features = memory.features(relation, entities, batch.position)
 
     # Answers that the memory does not know join the candidates that it knows.
-    unknown = torch.ones(len(scores), dtype=torch.bool, device=scores.device)
-    unknown[rows[candidates == batch.answers[rows]]] = False
-    rows = torch.cat([rows, torch.nonzero(unknown)[:, 0]])
-    candidates = torch.cat([candidates, batch.answers[unknown]])
-    features = torch.cat([features, features.new_zeros(int(unknown.sum()), features.shape[1])])
+    answers = batch.answers
+    is_unknown = torch.ones_like(answers, dtype=torch.bool)
+    is_unknown[rows[candidates == answers[rows]]] = False
+    unknown = is_unknown.nonzero()[:, 0]
+    rows = torch.cat([rows, unknown])
+    candidates = torch.cat([candidates, answers[unknown]])
+    features = nn.functional.pad(features, (0, 0, 0, len(unknown)))
 
     # Known answers are left out.
     kept = torch.isfinite(scores[rows, candidates])
@@ -136,14 +138,14 @@ def _reduce(batch: ScoredBatch, memory: Memory) -> Questions:
         rows=rows,
         scores=own,
         features=features[kept],
-        is_answer=candidates == batch.answers[rows],
+        is_answer=candidates == answers[rows],
         rest=torch.stack([torch.logsumexp(scale * scores, dim=1) for scale in SCALES], dim=1),
         highest=scores.topk(min(HIGHEST, scores.shape[1]), dim=1).values,
     )
 
 
 def fit_weights(
-    model: ScoringModel, memory: Memory, kb: KnowledgeBase, sample: int | None = None, seed: int = 0
+    model: ScoringModel, memory: Memory, kb: KnowledgeBase, sample: int | None = None
 ) -> dict[str, MemoryWeights]:
     """Fit the weights for each arity and position, ``"4-0"``; test is not read.
 
@@ -152,7 +154,7 @@ def fit_weights(
     """
     weights = {}
     known = known_for_choosing(kb)
-    for arity, facts in sample_facts(kb.split("valid"), sample, seed).items():
+    for arity, facts in sample_facts(kb.split("valid"), sample).items():
         for position in range(arity):
             questions = Questions.score(model, memory, facts, position, known)
             weights[f"{arity}-{position}"] = _fit(questions, memory.sources(arity, position))
@@ -161,7 +163,7 @@ def fit_weights(
 
 def _fit(questions: Questions, sources: Sequence[str]) -> MemoryWeights:
     deviation = questions.features.std(dim=0, correction=0)
-    deviation = torch.where(deviation > 0, deviation, 1.0)
+    deviation[deviation == 0] = 1.0
     questions = questions._replace(features=questions.features / deviation)
 
     # The sum of reciprocal ranks that each fit has on the half it was not fitted on.

@@ -17,7 +17,7 @@ about any. The weights are fitted on validation (:mod:`~getd.memory.fit`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import combinations
 from typing import NamedTuple
 
@@ -26,7 +26,7 @@ import torch
 from torch import Tensor, nn
 
 from getd.arrays import Ids
-from getd.facts.facts import Facts
+from getd.facts.facts import Blocks
 from getd.models.counts import Counts
 
 EPSILON = 1e-3  # ε
@@ -51,25 +51,21 @@ class Memory(nn.Module):
         self.counts = nn.ModuleDict()  # "arity-position-source", and those of CO_OCCURRENCE
 
     @classmethod
-    def from_facts(cls, blocks: Mapping[int, Facts], n_entities: int) -> Memory:
+    def from_facts(cls, blocks: Blocks, n_entities: int) -> Memory:
         """Count the facts."""
         memory = cls(n_entities)
+        counted: dict[str, list[tuple[Ids, Ids]]] = {}  # keys and values, by name of counts
         for arity, facts in blocks.items():
             relation, entities = facts.to_tensors()
             for position in range(arity if len(facts) else 0):
-                for given in _given(arity, position):
-                    keys = memory._keys(relation, entities[:, given]).numpy()
-                    name = f"{arity}-{position}-{_name(given)}"
-                    memory._count(name, keys, facts.entities[:, position])
+                column = facts.entities[:, position]
+                for name, _, lookup in memory._lookups(relation, entities, position):
+                    counted.setdefault(name, []).append((lookup.numpy(), column))
 
-        for number, name in enumerate(CO_OCCURRENCE, start=1):
-            keys, values = _co_occurrences(blocks, n_entities, number)
-            if len(keys):
-                memory._count(name, keys, values)
+        for name, parts in counted.items():
+            keys, values = map(np.concatenate, zip(*parts, strict=True))
+            memory.counts[name] = Counts(keys, values, n_entities, share=True, least=MIN_SHARE)
         return memory
-
-    def _count(self, name: str, keys: Ids, values: Ids) -> None:
-        self.counts[name] = Counts(keys, values, self.n_entities, share=True, least=MIN_SHARE)
 
     def sources(self, arity: int, position: int) -> list[str]:
         """Name the sources for questions with this position open."""
@@ -79,9 +75,10 @@ class Memory(nn.Module):
     def features(self, relation: Tensor, entities: Tensor, position: int) -> Features:
         """Look up the candidates that any source knows, for questions with this position open."""
         sources = self.sources(entities.shape[1], position)
-        cells = [relation.new_zeros(0)]  # a question and a candidate, as one number
-        columns = [relation.new_zeros(0)]
-        shares = [relation.new_zeros(0).double()]
+        empty = relation[:0]
+        cells = [empty]  # a question and a candidate, as one number
+        columns = [empty]
+        shares = [empty.double()]
         for name, source, keys in self._lookups(relation, entities, position):
             if name in self.counts:
                 counts = self.counts[name]
@@ -109,11 +106,12 @@ class Memory(nn.Module):
         arity = entities.shape[1]
         for given in _given(arity, position):
             name = _name(given)
-            keys = self._keys(relation, entities[:, given])
-            yield f"{arity}-{position}-{name}", name, keys
+            chosen = entities[:, given]
+            yield f"{arity}-{position}-{name}", name, self._keys(relation, chosen)
 
+            # The entities of a key are in the order of their ids.
             source = CO_OCCURRENCE[len(given) - 1]
-            ordered = entities[:, given].sort(dim=1).values
+            ordered = chosen.sort(dim=1).values
             yield source, source, self._keys(torch.zeros_like(relation), ordered)
 
     def _keys(self, relation: Tensor, given: Tensor) -> Tensor:
@@ -133,19 +131,3 @@ def _given(arity: int, position: int) -> list[tuple[int, ...]]:
 def _name(given: tuple[int, ...]) -> str:
     """Name given positions: ``"0"``, ``"0+2"``."""
     return "+".join(map(str, given))
-
-
-def _co_occurrences(blocks: Mapping[int, Facts], n_entities: int, number: int) -> tuple[Ids, Ids]:
-    """Return ``number`` entities of a fact as a key, with each other entity of it; of all facts."""
-    keys = [np.zeros(0, dtype=np.int64)]
-    values = [np.zeros(0, dtype=np.int64)]
-    for arity, facts in blocks.items():
-        for given in combinations(range(arity), number):
-            # The entities of a key are in the order of their ids.
-            key = np.zeros(len(facts), dtype=np.int64)
-            for column in np.sort(facts.entities[:, given], axis=1).T:
-                key = key * n_entities + column
-            for other in set(range(arity)) - set(given):
-                keys.append(key)
-                values.append(facts.entities[:, other])
-    return np.concatenate(keys), np.concatenate(values)

@@ -25,6 +25,7 @@ from getd.runs.integrity import check_tensors
 from getd.runs.records import Record, Seconds, check_record, parse_json
 from getd.training.moving_average import Weights
 
+Parts = dict[str, Weights]  # the tensors of a checkpoint, by part and name
 PARTS = ("model", "best", "average", "optimizer", "regime", "random")
 HINT = "; --overwrite trains it from the first epoch"
 
@@ -78,14 +79,9 @@ def copy_weights(module: nn.Module) -> Weights:
     return {name: tensor.detach().clone() for name, tensor in module.state_dict().items()}
 
 
-def save_checkpoint(
-    path: Path, progress: Progress, parts: Mapping[str, Weights], settings: TrainSettings
-) -> None:
-    """Write a checkpoint; ``parts`` are tensors by part and name."""
-    tensors = {}
-    for part, weights in parts.items():
-        for name, tensor in weights.items():
-            tensors[f"{part}/{name}"] = tensor.contiguous()
+def save_checkpoint(path: Path, progress: Progress, parts: Parts, settings: TrainSettings) -> None:
+    """Write a checkpoint."""
+    tensors = {name: tensor.contiguous() for name, tensor in _joined(parts).items()}
     metadata = {
         "progress": json.dumps(progress.model_dump()),
         "settings": json.dumps(settings.model_dump(mode="json")),
@@ -127,7 +123,7 @@ def read_head(path: Path) -> Head:
     return Head(progress, settings, {name.removeprefix(prefix): shapes[name] for name in of_model})
 
 
-def load_checkpoint(path: Path) -> tuple[Progress, dict[str, Weights]]:
+def load_checkpoint(path: Path) -> tuple[Progress, Parts]:
     """Read the progress and the tensors, by part and name."""
     progress = read_head(path).progress
     try:
@@ -135,7 +131,7 @@ def load_checkpoint(path: Path) -> tuple[Progress, dict[str, Weights]]:
     except Exception as error:
         raise _broken(path, error) from None
 
-    parts: dict[str, Weights] = {part: {} for part in PARTS}
+    parts: Parts = {part: {} for part in PARTS}
     for key, tensor in tensors.items():
         part, _, name = key.partition("/")
         if part not in parts:
@@ -144,19 +140,13 @@ def load_checkpoint(path: Path) -> tuple[Progress, dict[str, Weights]]:
     return progress, parts
 
 
-def check_checkpoint(
-    path: Path, parts: Mapping[str, Weights], like: Mapping[str, Weights], n_entities: int
-) -> None:
+def check_checkpoint(path: Path, parts: Parts, like: Parts, n_entities: int) -> None:
     """Refuse tensors that are not those of this training.
 
     ``like`` are the parts that it expects: names, shapes and types must agree. Weights must be
     finite, entities known, and the states of random generators valid.
     """
-    for part, expected in like.items():
-        named = {f"{part}/{name}": tensor for name, tensor in parts[part].items()}
-        named_like = {f"{part}/{name}": tensor for name, tensor in expected.items()}
-        check_tensors(path, named, named_like, HINT)
-
+    check_tensors(path, _joined(parts), _joined(like), HINT)
     for name, ids in parts["regime"].items():
         if ids.numel() and not (ids.min() >= 0 and ids.max() < n_entities):
             expected_ids = f"regime/{name} of entities that there are"
@@ -168,6 +158,15 @@ def check_checkpoint(
     except RuntimeError:
         message = "expected the state of a random generator, found another"
         raise RunError(f"{path}: {message}{HINT}") from None
+
+
+def _joined(parts: Parts) -> Weights:
+    """The tensors of all parts, named ``part/name``."""
+    joined = {}
+    for part, weights in parts.items():
+        for name, tensor in weights.items():
+            joined[f"{part}/{name}"] = tensor
+    return joined
 
 
 def _broken(path: Path, reason: object) -> RunError:

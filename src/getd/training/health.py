@@ -26,12 +26,8 @@ def training_notices(
     model: ScoringModel, kb: KnowledgeBase, history: Sequence[HistoryLine]
 ) -> Iterator[str]:
     """Say that validation fell, or that counting does better; each with what to try."""
-    validations = []
-    for line in history:
-        if line.valid_mrr is not None:
-            validations.append(Validation(line.epoch, line.valid_mrr))
-
-    fall = largest_fall(validations)
+    pairs = [(line.epoch, line.valid_mrr) for line in history]
+    fall = largest_fall([Validation(epoch, mrr) for epoch, mrr in pairs if mrr is not None])
     if fall is not None:
         before, after = fall
         yield (
@@ -48,10 +44,10 @@ def training_notices(
         return validation_mrr(ranked, kb.split("valid"), known, sample=SAMPLE)
 
     baselines = {name: mrr(baseline) for name, baseline in baseline_models(kb).items()}
-    better = max(baselines, key=lambda name: baselines[name])
+    name, better = max(baselines.items(), key=lambda item: item[1])
     own = mrr(model)
-    if own < baselines[better]:
-        counting = f"that of counting ({better}: {baselines[better]:.3f})"
+    if own < better:
+        counting = f"that of counting ({name}: {better:.3f})"
         yield (
             f"validation MRR {own:.3f} is below {counting}; "
             "try getd remember, more training.epochs or getd tune"

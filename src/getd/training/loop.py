@@ -33,6 +33,7 @@ from getd.runs.config import TrainSettings
 from getd.training.callbacks import Callbacks, Epoch, Interrupted
 from getd.training.checkpoint import (
     HINT,
+    Parts,
     Progress,
     check_checkpoint,
     copy_weights,
@@ -40,8 +41,11 @@ from getd.training.checkpoint import (
     save_checkpoint,
 )
 from getd.training.moving_average import MovingAverage, Weights
+from getd.training.norm_statistics import take_statistics
 from getd.training.optimisers import Optimisers
 from getd.training.regimes.base import Batch, Regime, TrainStep, one_ahead, shuffled_batches
+
+Measure = Callable[[ScoringModel], float]
 
 
 class Trainer:
@@ -51,9 +55,9 @@ class Trainer:
         self,
         model: ScoringModel,
         regime: Regime,
-        validate: Callable[[ScoringModel], float] | None,
+        validate: Measure | None,
         settings: TrainSettings,
-        held_out_loss: Callable[[ScoringModel], float] | None = None,
+        held_out_loss: Measure | None = None,
     ) -> None:
         self.model = model
         self.regime = regime
@@ -211,13 +215,14 @@ class Trainer:
         """Put the moving average, if there is one, into the model, with statistics for it."""
         if self.average:
             self.model.load_state_dict(self.average.weights())
-        self.regime.take_statistics(self.model)
+        regime = self.regime
+        take_statistics(self.model, regime.facts, self.settings.seed, regime.device)
 
     def save(self, path: Path) -> None:
         """Write a checkpoint."""
         save_checkpoint(path, self.progress, self._parts(), self.settings)
 
-    def _parts(self) -> dict[str, Weights]:
+    def _parts(self) -> Parts:
         """All tensors of a checkpoint."""
         return {
             "model": copy_weights(self.model),

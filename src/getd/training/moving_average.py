@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 Weights = dict[str, Tensor]
-TouchedRows = Sequence[tuple[Tensor, Tensor]]  # tables, and the rows that a step changes
+TouchedRows = Sequence[tuple[nn.Parameter, Tensor]]  # tables, and the rows that a step changes
 
 
 class MovingAverage:
@@ -25,11 +25,11 @@ class MovingAverage:
     def __init__(self, model: nn.Module, decay: float, tables: Sequence[nn.Parameter]) -> None:
         self.decay = decay
         self.log_product = 0.0  # log D_t
-        self._current = dict(model.state_dict())  # shares memory with the model
+        self._current: Weights = dict(model.state_dict())  # shares memory with the model
         self.average: Weights = {name: tensor.clone() for name, tensor in self._current.items()}
 
         names = {tensor.data_ptr(): name for name, tensor in self._current.items()}
-        self._names = {id(table): names[table.data_ptr()] for table in tables}
+        self._names = {table: names[table.data_ptr()] for table in tables}
         self.seen: Weights = {}  # log D_s of the step that each row was last brought up to
         for name in self._names.values():
             average = self.average[name]
@@ -39,11 +39,8 @@ class MovingAverage:
     def before_step(self, touched: TouchedRows) -> None:
         """Bring the rows that are about to change up to the present."""
         for table, rows in touched:
-            name = self._names[id(table)]
-            average = self.average[name]
-            decay = (self.log_product - self.seen[name][rows]).exp_().to(table.dtype)
-            current = table[rows]
-            average.index_copy_(0, rows, current + decay * (average[rows] - current))
+            name = self._names[table]
+            self.average[name].index_copy_(0, rows, self._caught_up(name, rows))
 
     @torch.no_grad()
     def after_step(self, touched: TouchedRows, steps: int) -> None:
@@ -52,7 +49,7 @@ class MovingAverage:
         self.log_product += math.log(decay)
 
         for table, rows in touched:
-            name = self._names[id(table)]
+            name = self._names[table]
             average = self.average[name]
             average.index_copy_(0, rows, average[rows].lerp_(table[rows], 1 - decay))
             self.seen[name][rows] = self.log_product
@@ -69,11 +66,15 @@ class MovingAverage:
     def weights(self) -> Weights:
         """The average now, with all rows up to the present."""
         weights = dict(self.average)
-        for name, seen in self.seen.items():
-            current = self._current[name]
-            decay = (self.log_product - seen).exp_().to(current.dtype)
-            weights[name] = current + decay * (self.average[name] - current)
+        for name in self.seen:
+            weights[name] = self._caught_up(name, slice(None))
         return weights
+
+    def _caught_up(self, name: str, rows: Tensor | slice) -> Tensor:
+        """The average of rows of a table, up to the present."""
+        current = self._current[name][rows]
+        decay = (self.log_product - self.seen[name][rows]).exp_().to(current.dtype)
+        return current + decay * (self.average[name][rows] - current)
 
     def state(self) -> Weights:
         """All that is needed to resume, by name."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -48,14 +49,10 @@ SCORE_BUDGET = 2**24  # scores held at a time
 SMOOTHING = 0.1  # of labels, so that scores stay in the range of those that were learnt
 
 NewFacts = Sequence[tuple[int, Sequence[str]]]  # relation ids, and names, which may be new
+Progress = Callable[[int, int], None]  # gets the steps done, and all steps
 
 
-def extend(
-    run: OpenedRun,
-    named: NewFacts,
-    out: Path,
-    progress: Callable[[int, int], None] = lambda done, total: None,
-) -> OpenedRun:
+def extend(run: OpenedRun, named: NewFacts, out: Path, progress: Progress) -> OpenedRun:
     """Write a run that knows more facts, and the entities that are new in them."""
     if out.exists():
         raise RunError(f"{out} is there already; choose another place")
@@ -67,8 +64,12 @@ def extend(
         fit_entities(model, kb, new, progress)
 
     n_facts = count(kb.split("train")) - count(run.kb.split("train"))
-    known_before = len(named) - n_facts
-    about = {"new_entities": len(new), "facts": n_facts, "known_before": known_before}
+    about = {
+        "from": str(run.path),
+        "new_entities": len(new),
+        "facts": n_facts,
+        "known_before": len(named) - n_facts,
+    }
     _write(run, out, kb, model, about)
     return open_run(out)
 
@@ -87,16 +88,16 @@ def with_facts(kb: KnowledgeBase, named: NewFacts) -> tuple[KnowledgeBase, Ids]:
     # Facts that any split has already are not added.
     larger = kb.with_entities(entities, splits)
     known = larger.known()
-    added = []
-    for arity in sorted({len(fact) for _, fact in named}):
-        chosen = [(relation, fact) for relation, fact in named if len(fact) == arity]
-        relations = [relation for relation, _ in chosen]
-        ids = entities.ids([name for _, fact in chosen for name in fact])
-        rows = np.column_stack([relations, ids.reshape(-1, arity)])
-        distinct = np.unique(rows, axis=0)
+    ids = dict(zip(names, entities.ids(names).tolist(), strict=True))
+    rows: dict[int, list[list[int]]] = {}  # by arity
+    for relation, fact in named:
+        rows.setdefault(len(fact), []).append([relation, *(ids[name] for name in fact)])
+    added = {}
+    for arity, arity_rows in rows.items():
+        distinct = np.unique(arity_rows, axis=0)
         facts = Facts(distinct[:, 0], distinct[:, 1:])
-        added.append({arity: facts.take(~known.contains(facts))})
-    splits["train"] = join(splits["train"], *added)
+        added[arity] = facts.take(~known.contains(facts))
+    splits["train"] = join(splits["train"], added)
     return larger.with_splits(**splits), new_ids
 
 
@@ -107,23 +108,15 @@ def _larger(run: OpenedRun, kb: KnowledgeBase, new_ids: Ids) -> ScoringModel:
     model = make_model(config.model_name, settings, model_sizes(kb))
 
     weights = run.model.bare.state_dict()
-    larger = {}
     for name, tensor in model.state_dict().items():
-        if tensor.shape == weights[name].shape:
-            larger[name] = weights[name]
-        else:
+        if tensor.shape != weights[name].shape:
             rows = torch.tensor(new_ids)
-            larger[name] = torch.zeros_like(tensor).index_copy_(0, rows, weights[name])
-    model.load_state_dict(larger)
+            weights[name] = torch.zeros_like(tensor).index_copy_(0, rows, weights[name])
+    model.load_state_dict(weights)
     return model.eval()
 
 
-def fit_entities(
-    model: ScoringModel,
-    kb: KnowledgeBase,
-    new: Ids,
-    progress: Callable[[int, int], None] = lambda done, total: None,
-) -> None:
+def fit_entities(model: ScoringModel, kb: KnowledgeBase, new: Ids, progress: Progress) -> None:
     """Give new entities their vectors; only their rows change."""
     blocks = {}  # the facts of new entities
     for arity, facts in kb.split("train").items():
@@ -132,8 +125,11 @@ def fit_entities(
             blocks[arity] = facts.take(rows)
 
     scorer = _Scorer(deepcopy(model))
-    vectors = _Vectors(model, kb, new)
-    optimizer = torch.optim.Adam(vectors.delta.values(), lr=LEARNING_RATE)
+    tables = {}  # by parameter
+    for module, embedding in model.entity_tables().items():
+        tables[f"{module}.weight"] = _NewRows.start(embedding.weight.detach(), kb, new)
+    deltas = [table.delta for table in tables.values()]
+    optimizer = torch.optim.Adam(deltas, lr=LEARNING_RATE)
     known = kb.known("train")
     generator = torch.Generator().manual_seed(0)
     batches = {arity: _batches(facts, generator) for arity, facts in blocks.items()}
@@ -143,7 +139,8 @@ def fit_entities(
     chunk_rows = max(1, SCORE_BUDGET // kb.n_entities)
     for step in range(n_steps):
         optimizer.zero_grad()
-        (PRIOR * vectors.prior()).backward()  # type: ignore[no-untyped-call]
+        lengths = [delta.square().sum(dim=1).mean() for delta in deltas]
+        (PRIOR * torch.stack(lengths).mean()).backward()  # type: ignore[no-untyped-call]
 
         # Arities count the same, and so do the positions of a batch. Chunks fit the budget.
         for arity, arity_batches in batches.items():
@@ -151,46 +148,39 @@ def fit_entities(
             for start in range(0, len(batch), chunk_rows):
                 chunk = batch.take(slice(start, start + chunk_rows))
                 for position in range(arity):
-                    loss = _loss(scorer, vectors.tables(), chunk, position, known)
+                    filled = {name: table.filled() for name, table in tables.items()}
+                    loss = _loss(scorer, filled, chunk, position, known)
                     loss = loss * len(chunk) / len(batch)
                     (loss / (arity * len(blocks))).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         progress(step + 1, n_steps)
 
     with torch.no_grad():
-        for name, table in vectors.tables().items():
-            model.get_parameter(name).copy_(table)
+        for name, table in tables.items():
+            model.get_parameter(name).copy_(table.filled())
 
 
-class _Vectors:
-    """The vectors of new entities in every table of a model: ``v = m + s δ``, with δ learnt."""
+class _NewRows(NamedTuple):
+    """The rows of new entities in a table of a model: ``v = m + s δ``, with δ learnt."""
 
-    def __init__(self, model: ScoringModel, kb: KnowledgeBase, new: Ids) -> None:
-        self._new = torch.tensor(new)
-        self._tables: dict[str, Tensor] = {}  # by parameter
-        self._centre: dict[str, Tensor] = {}
-        self._spread: dict[str, Tensor] = {}
-        self.delta: dict[str, Tensor] = {}
-        old = torch.tensor(np.setdiff1d(np.arange(kb.n_entities), new))
-        for module, embedding in model.entity_tables().items():
-            name = f"{module}.weight"
-            self._tables[name] = embedding.weight.detach()
-            self._centre[name] = _means(self._tables[name], kb, new)
-            self._spread[name] = self._tables[name][old].std(dim=0).mean()
-            self.delta[name] = torch.zeros_like(self._centre[name], requires_grad=True)
+    table: Tensor
+    rows: Tensor
+    centre: Tensor  # m
+    spread: Tensor  # s
+    delta: Tensor  # δ
 
-    def prior(self) -> Tensor:
-        """Return the mean square length of δ."""
-        squares = [delta.square().sum(dim=1).mean() for delta in self.delta.values()]
-        return torch.stack(squares).mean()
+    @classmethod
+    def start(cls, table: Tensor, kb: KnowledgeBase, new: Ids) -> _NewRows:
+        """Begin with a δ of 0."""
+        centre = _means(table, kb, new)
+        old = np.setdiff1d(np.arange(kb.n_entities), new)
+        spread = table[torch.tensor(old)].std(dim=0).mean()
+        delta = torch.zeros_like(centre, requires_grad=True)
+        return cls(table, torch.tensor(new), centre, spread, delta)
 
-    def tables(self) -> dict[str, Tensor]:
-        """Return the tables with the vectors in them, by parameter."""
-        tables = {}
-        for name, table in self._tables.items():
-            rows = self._centre[name] + self._spread[name] * self.delta[name]
-            tables[name] = table.index_copy(0, self._new, rows)
-        return tables
+    def filled(self) -> Tensor:
+        """Return the table with the vectors in it."""
+        return self.table.index_copy(0, self.rows, self.centre + self.spread * self.delta)
 
 
 class _Scorer(nn.Module):
@@ -234,35 +224,34 @@ def _means(table: Tensor, kb: KnowledgeBase, new: Ids) -> Tensor:
 
     It is the mean over all old entities if none fills the same slots.
     """
-    index_of = np.full(kb.n_entities, -1)
-    index_of[new] = np.arange(len(new))
+    index_of = torch.full((kb.n_entities,), -1)
+    index_of[torch.tensor(new)] = torch.arange(len(new))
     total = torch.zeros(len(new), table.shape[1])
     weight = torch.zeros(len(new), 1)
     for facts in kb.split("train").values():
-        for position in range(facts.arity):
-            column = facts.entities[:, position]
-            is_old = index_of[column] < 0
+        relations, entities = facts.to_tensors()
+        for column in entities.unbind(1):
+            index = index_of[column]
+            is_old = index < 0
 
             # The sum and the number of old entities at this position, by relation.
-            relation = torch.tensor(facts.relation[is_old])
             sums = torch.zeros(kb.n_relations, table.shape[1])
-            sums.index_add_(0, relation, table[torch.tensor(column[is_old])])
-            counts = torch.bincount(relation, minlength=kb.n_relations)
+            sums.index_add_(0, relations[is_old], table[column[is_old]])
+            counts = torch.bincount(relations[is_old], minlength=kb.n_relations)[:, None]
 
             # Each fact of a new entity adds the mean of its slot.
-            relation = torch.tensor(facts.relation[~is_old])
-            rows = torch.tensor(index_of[column[~is_old]])
-            is_filled = counts[relation] > 0
-            mean = sums[relation] / counts[relation].clamp(min=1)[:, None]
-            total.index_add_(0, rows[is_filled], mean[is_filled])
-            weight.index_add_(0, rows[is_filled], torch.ones(int(is_filled.sum()), 1))
+            is_filled = ~is_old & (counts[relations, 0] > 0)
+            relation = relations[is_filled]
+            rows = index[is_filled]
+            total.index_add_(0, rows, sums[relation] / counts[relation])
+            weight += torch.bincount(rows, minlength=len(new))[:, None]
 
-    overall = table[torch.tensor(index_of < 0)].mean(dim=0)
+    overall = table[index_of < 0].mean(dim=0)
     return torch.where(weight > 0, total / weight.clamp(min=1), overall)
 
 
 def _write(
-    run: OpenedRun, out: Path, kb: KnowledgeBase, model: ScoringModel, about: Mapping[str, int]
+    run: OpenedRun, out: Path, kb: KnowledgeBase, model: ScoringModel, about: Mapping[str, object]
 ) -> None:
     """Write the extended run; what was fitted to the old one fits the new one as well."""
     with atomic_path(out, replace=False) as temporary:
@@ -271,17 +260,16 @@ def _write(
         new.write_config(run.folder.read_config())
         new.write_json("model.json", sizes_record(model_sizes(kb)))
         new.write_json("environment.json", run.folder.read_json("environment.json"))
-        new.write_json("extended.json", {"from": str(run.path), **about})
+        new.write_json("extended.json", about)
         new.write_knowledge_base(kb)
         new.write_weights(model.state_dict())
 
+        fitted_to = {}
         fitted_model = model
         if isinstance(run.model, WithMemory):
             fitted_model = WithMemory(model, run.model.memory, run.model.weights)
-            stored = run.folder.read_json("memory.json")
-            fitted_to = weights_fingerprint(model.state_dict())
-            new.write_json("memory.json", {**stored, "fitted_to": fitted_to})
+            fitted_to["memory.json"] = weights_fingerprint(model.state_dict())
         if run.calibration != Calibration():
-            stored = run.folder.read_json("calibration.json")
-            fitted_to = model_fingerprint(fitted_model)
-            new.write_json("calibration.json", {**stored, "fitted_to": fitted_to})
+            fitted_to["calibration.json"] = model_fingerprint(fitted_model)
+        for name, fingerprint in fitted_to.items():
+            new.write_json(name, {**run.folder.read_json(name), "fitted_to": fingerprint})

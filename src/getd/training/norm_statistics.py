@@ -24,9 +24,10 @@ def take_statistics(model: ScoringModel, blocks: Blocks, seed: int, device: torc
     batches = []
     for arity, facts in blocks.items():
         for sample in sample_facts({arity: facts}, SAMPLE, seed).values():
-            for start in range(0, len(sample), BATCH_ROWS):
-                rows = slice(start, start + BATCH_ROWS)
-                batches.append(sample.take(rows).to_tensors(device))
+            relation, entities = sample.to_tensors(device)
+            parts = (torch.split(relation, BATCH_ROWS), torch.split(entities, BATCH_ROWS))
+            for batch in zip(*parts, strict=True):
+                batches.append(batch)
     with taking_statistics(model, norms):
         for relation, entities in batches:
             model.pass_through(relation, entities)

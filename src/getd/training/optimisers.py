@@ -6,8 +6,7 @@ a row optimiser reads and changes these rows alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor, nn
@@ -16,14 +15,13 @@ from getd.models.base import ScoringModel
 from getd.runs.config import TrainSettings
 
 EPS = 1e-8
+BETA1 = 0.9  # of Adam
+BETA2 = 0.999
 State = dict[str, Tensor]
 
 
 class RowOptimiser(torch.optim.Optimizer):
     """Steps on the rows that a sparse, coalesced gradient names; never reads the others."""
-
-    def __init__(self, params: Sequence[nn.Parameter], lr: float) -> None:
-        super().__init__(params, {"lr": lr})
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
@@ -50,22 +48,19 @@ class RowOptimiser(torch.optim.Optimizer):
 class RowAdam(RowOptimiser):
     """Adam whose moments rest while a row is not touched; each row counts its own steps."""
 
-    BETA1 = 0.9
-    BETA2 = 0.999
-
     def first_state(self, table: Tensor) -> State:
         steps = torch.zeros(len(table), 1, device=table.device)
         return {"mean": torch.zeros_like(table), "square": torch.zeros_like(table), "steps": steps}
 
     def _change(self, state: State, rows: Tensor, grad: Tensor) -> Tensor:
         steps = state["steps"][rows] + 1
-        mean = state["mean"][rows].lerp_(grad, 1 - self.BETA1)
-        square = state["square"][rows].mul_(self.BETA2).addcmul_(grad, grad, value=1 - self.BETA2)
+        mean = state["mean"][rows].lerp_(grad, 1 - BETA1)
+        square = state["square"][rows].mul_(BETA2).addcmul_(grad, grad, value=1 - BETA2)
         for name, value in (("steps", steps), ("mean", mean), ("square", square)):
             state[name].index_copy_(0, rows, value)
 
         # Both corrections of the bias in one factor.
-        scale = (1 - self.BETA2**steps).sqrt_().div_(1 - self.BETA1**steps)
+        scale = (1 - BETA2**steps).sqrt_().div_(1 - BETA1**steps)
         return mean.mul_(scale).div_(square.sqrt_().add_(EPS))
 
 
@@ -73,7 +68,7 @@ class RowAdagrad(RowOptimiser):
     """Adagrad with one sum of squares per row, of the mean over its dimensions."""
 
     def first_state(self, table: Tensor) -> State:
-        return {"sum": torch.zeros(len(table), 1, device=table.device, dtype=table.dtype)}
+        return {"sum": table.new_zeros(len(table), 1)}
 
     def _change(self, state: State, rows: Tensor, grad: Tensor) -> Tensor:
         total = state["sum"][rows].add_(grad.square().mean(dim=1, keepdim=True))
@@ -91,10 +86,8 @@ class Optimisers:
         embeddings = model.entity_tables().values() if settings.regime == "sampled" else ()
         weights = [embedding.weight for embedding in embeddings]
         self.tables = [weight for weight in weights if isinstance(weight, nn.Parameter)]
-        table_ids = {id(table) for table in self.tables}
-        self.whole = [
-            parameter for parameter in model.parameters() if id(parameter) not in table_ids
-        ]
+        tables = set(self.tables)
+        self.whole = [parameter for parameter in model.parameters() if parameter not in tables]
 
         rate = settings.learning_rate
         self.by_name: dict[str, torch.optim.Optimizer] = {}
@@ -103,7 +96,7 @@ class Optimisers:
         elif self.whole:
             self.by_name["whole"] = torch.optim.Adagrad(self.whole, rate, eps=EPS, fused=True)
         if self.tables:
-            self.by_name["rows"] = ROW_OPTIMISERS[settings.optimizer](self.tables, rate)
+            self.by_name["rows"] = ROW_OPTIMISERS[settings.optimizer](self.tables, {"lr": rate})
 
     def set_learning_rate(self, learning_rate: float) -> None:
         """Set the learning rate of the steps to come."""
@@ -134,7 +127,7 @@ class Optimisers:
 
     def load_state(self, tensors: State) -> None:
         """Resume from a :meth:`state`."""
-        states: dict[str, dict[int, dict[str, Any]]] = {kind: {} for kind in self.by_name}
+        states: dict[str, dict[int, State]] = {kind: {} for kind in self.by_name}
         for key, tensor in tensors.items():
             kind, number, name = key.split("/")
             states[kind].setdefault(int(number), {})[name] = tensor

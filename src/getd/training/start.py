@@ -8,12 +8,12 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
+from functools import partial
 from math import inf
 from pathlib import Path
 from types import FrameType
@@ -28,7 +28,7 @@ from getd.facts.facts import count
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.io.atomic import atomic_path
 from getd.io.environment import environment
-from getd.models.base import ModelSizes, ScoringModel
+from getd.models.base import ModelSizes
 from getd.models.registry import make_model
 from getd.runs.config import Config, TrainSettings
 from getd.runs.fingerprint import facts_fingerprint
@@ -41,7 +41,7 @@ from getd.runs.sizes import model_sizes, sizes_record
 from getd.training.callbacks import Callbacks, Epoch, Interrupted
 from getd.training.checkpoint import read_head
 from getd.training.finish import finish
-from getd.training.loop import Trainer
+from getd.training.loop import Measure, Trainer
 from getd.training.regimes import REGIMES
 
 
@@ -171,21 +171,22 @@ def _resumed(kb: KnowledgeBase, folder: RunFolder, config: Config) -> Config:
 
 def _same_settings(folder: RunFolder, config: Config) -> Config:
     """Return the settings of the run; those given again must agree, except the number of epochs."""
-    stored = {"training": {}, **folder.read_config()}
-    given = {section: dict(config.given.get(section, {})) for section in ("model", "training")}
+    tables = {"training": {}, **folder.read_config()}
+    for section in ("model", "training"):
+        stored = tables[section]
+        given = config.given.get(section, {})
+        tables[section] = {**stored, **given}
 
-    for section, values in given.items():
-        for key, value in values.items():
+        for key, value in given.items():
             name = f"{section}.{key}"
-            before = stored[section].get(key)
+            before = stored.get(key)
             agrees = before == (list(value) if isinstance(value, tuple) else value)
             if not agrees and name != "training.epochs":
                 difference = f"{name} = {before}, found {value}"
                 raise RunError(f"{folder.path} was begun with {difference}; begin another run")
 
-    merged = {section: {**stored[section], **given[section]} for section in given}
     try:
-        return Config.parse({**stored, **merged})
+        return Config.parse(tables)
     except ConfigError as error:
         raise RunError(f"{folder.path / 'config.toml'}: {error}") from None
 
@@ -205,7 +206,9 @@ def _check_facts(kb: KnowledgeBase, folder: RunFolder) -> None:
         raise RunError(f"{folder.path} was trained on other data than {kb.name}")
     n_stored = count(stored.splits.get("train", {}))
     n_given = count(kb.splits.get("train", {}))
-    facts = f"{n_stored:,} train facts" + (f", found {n_given:,}" if n_given != n_stored else "")
+    facts = f"{n_stored:,} train facts"
+    if n_given != n_stored:
+        facts += f", found {n_given:,}"
     difference = f"other facts than {kb.name} has ({facts})"
     raise RunError(f"{folder.path} was trained on {difference}; begin another run")
 
@@ -213,12 +216,12 @@ def _check_facts(kb: KnowledgeBase, folder: RunFolder) -> None:
 def _check_checkpoint(folder: RunFolder, config: Config, sizes: ModelSizes) -> None:
     """Refuse a checkpoint of other settings, before anything large is built."""
     head = read_head(folder.checkpoint)
-    settings = json.loads(config.training.model_dump_json())
+    settings = config.training.model_dump(mode="json", exclude={"epochs"})
     for key, value in settings.items():
-        if key != "epochs" and key in head.settings and head.settings[key] != value:
-            written = f"training.{key} = {shown(head.settings[key])}"
+        written = head.settings.get(key, value)
+        if written != value:
             raise RunError(
-                f"{folder.path / 'config.toml'}: expected {written}, "
+                f"{folder.path / 'config.toml'}: expected training.{key} = {shown(written)}, "
                 f"as the checkpoint was written with, found {shown(value)}"
             )
 
@@ -229,12 +232,13 @@ def _check_checkpoint(folder: RunFolder, config: Config, sizes: ModelSizes) -> N
 
 def _on_validation(
     measure: Callable[..., float], kb: KnowledgeBase, settings: TrainSettings
-) -> Callable[[ScoringModel], float]:
+) -> Measure:
     """Return what measures a model on validation."""
-    blocks = kb.split("valid")
     known = known_for_choosing(kb)
     sample = settings.validation_sample
-    return lambda model: measure(model, blocks, known, sample=sample, seed=settings.seed)
+    return partial(
+        measure, blocks=kb.split("valid"), known=known, sample=sample, seed=settings.seed
+    )
 
 
 @contextmanager

@@ -5,21 +5,17 @@ Shapes: ``b`` questions or facts, ``n`` positions of a fact, ``m`` candidates.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from torch import Tensor
 
 from getd.runs.config import TrainSettings
 
 Pairs = tuple[Tensor, Tensor]  # rows, ascending, and columns
-Scored = TypeVar("Scored", contravariant=True)
-
-
-class Loss(Protocol[Scored]):
-    """The mean loss of a batch, from its scores, for autograd."""
-
-    def __call__(self, batch: Scored, settings: TrainSettings, /) -> Tensor: ...
+Scored = TypeVar("Scored")
+Loss = Callable[[Scored, TrainSettings], Tensor]  # the mean loss of a batch, for autograd
 
 
 @dataclass(frozen=True)

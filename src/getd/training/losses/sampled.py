@@ -64,14 +64,12 @@ class _SampledSoftmax(torch.autograd.Function):
         smoothing = settings.label_smoothing
 
         # Label smoothing raises the mean score of all candidates that negatives stand for.
-        mean = None
         if smoothing:
-            if log_weights is None:
-                shares = torch.ones_like(buffer)
-            else:
-                shares = log_weights.exp().expand(buffer.shape).clone()
+            shares = torch.ones_like(buffer)
+            if log_weights is not None:
+                shares.copy_(log_weights.exp())
             shares.view(-1).index_fill_(0, batch.left_out, 0)
-            shares = shares.div_(1 + shares.sum(dim=2, keepdim=True))
+            shares.div_(1 + shares.sum(dim=2, keepdim=True))
             own_share = 1 - shares.sum(dim=2, keepdim=True)
             mean = (shares * buffer).sum(dim=2, keepdim=True) + own_share * answer
 
@@ -88,11 +86,11 @@ class _SampledSoftmax(torch.autograd.Function):
         # Gradients of the mean loss: of the answers in ``own``, of the negatives in ``buffer``.
         scale = 1 / answer.numel()
         buffer.mul_(scale / total)
-        own = own.mul_(scale / total).sub_(scale * (1 - smoothing))
-        if mean is not None:
+        own.mul_(scale / total).sub_(scale * (1 - smoothing))
+        if smoothing:
             loss = loss - smoothing * mean
             buffer.sub_(shares, alpha=scale * smoothing)
-            own = own.sub_(own_share, alpha=scale * smoothing)
+            own.sub_(own_share, alpha=scale * smoothing)
         ctx.save_for_backward(own, buffer)
         return loss.mean()
 

@@ -16,8 +16,9 @@ from getd.facts.facts import Blocks
 from getd.facts.known_answers import KnownAnswers
 from getd.models.base import ScoringModel
 from getd.runs.config import TrainSettings
-from getd.training.norm_statistics import take_statistics
+from getd.training.moving_average import Weights
 
+Buffers = dict[Tensor, Tensor]  # for the gradients of tables, by table
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -51,21 +52,17 @@ class Regime:
     def __post_init__(self) -> None:
         self.blocks = list(self.facts.values())
         self.sizes = [len(facts) for facts in self.blocks]  # rows that batches are cut from
-        self.buffers: dict[Tensor, Tensor] = {}  # for the gradients of tables, by table
+        self.buffers: Buffers = {}
 
     def prepare(self, batch: Batch) -> TrainStep:
         """Gather what the step on a batch needs; runs in a thread, one batch ahead."""
         raise NotImplementedError
 
-    def take_statistics(self, model: ScoringModel) -> None:
-        """Show a model's batch norms the training facts, under the weights to be evaluated."""
-        take_statistics(model, self.facts, self.settings.seed, self.device)
-
-    def state(self) -> dict[str, Tensor]:
+    def state(self) -> Weights:
         """What a checkpoint keeps of the regime."""
         return {}
 
-    def load_state(self, state: dict[str, Tensor]) -> None:
+    def load_state(self, state: Weights) -> None:
         """Resume from a :meth:`state`."""
 
 

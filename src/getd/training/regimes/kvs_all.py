@@ -16,7 +16,7 @@ from getd.training.losses.base import LabelledScores, Pairs
 from getd.training.losses.fused_softmax import LossSum
 from getd.training.losses.multi_answer import answer_softmax
 from getd.training.losses.regularisers import n3
-from getd.training.regimes.base import Batch, Regime
+from getd.training.regimes.base import Batch, Buffers, Regime
 
 
 class KvsAll(Regime):
@@ -34,11 +34,10 @@ class KvsAll(Regime):
         questions, position = self._questions[batch.block]
         facts = questions.take(batch.rows)
         answers = self.known.lookup(facts.relation, facts.entities, position)
-        arrays = (facts.relation, facts.entities, answers.rows, answers.values)
-        relation, entities, rows, values = (
-            torch.tensor(array, device=self.device) for array in arrays
-        )
-        return KvsAllStep(relation, entities, position, (rows, values), self.settings, self.buffers)
+        rows = torch.tensor(answers.rows, device=self.device)
+        pairs = (rows, torch.tensor(answers.values, device=self.device))
+        relation, entities = facts.to_tensors(self.device)
+        return KvsAllStep(relation, entities, position, pairs, self.settings, self.buffers)
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class KvsAllStep:
     position: int
     answers: Pairs  # rows, ascending, and entities
     settings: TrainSettings
-    buffers: dict[Tensor, Tensor]  # for the gradients of tables, by table
+    buffers: Buffers
 
     def backward(self, model: ScoringModel) -> float:
         settings = self.settings
@@ -76,6 +75,6 @@ class KvsAllStep:
 
 def _distinct_questions(facts: Facts, position: int) -> Facts:
     """One fact for each question that opens this position."""
-    given = [0, *(j + 1 for j in range(facts.arity) if j != position)]
-    _, first = np.unique(facts.rows()[:, given], axis=0, return_index=True)
+    questions = np.delete(facts.rows(), position + 1, axis=1)
+    _, first = np.unique(questions, axis=0, return_index=True)
     return facts.take(first)

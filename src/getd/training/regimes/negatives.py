@@ -16,6 +16,7 @@ from torch import Tensor
 
 from getd.arrays import Floats, Ids
 from getd.facts.facts import Facts
+from getd.models.counts import expand_spans
 from getd.training.losses.base import Pairs
 
 
@@ -40,7 +41,7 @@ class NegativeSampler:
             for facts in blocks:
                 counts += np.bincount(facts.entities.ravel(), minlength=n_entities)
             # Entities without facts count as one: what is never drawn is never learnt.
-            self._cumulative = np.cumsum(np.maximum(counts, 1).astype(np.float64) ** power)
+            self._cumulative = np.cumsum(np.maximum(counts, 1.0) ** power)
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Ids:
         """Draw entities with replacement."""
@@ -80,15 +81,9 @@ def shared_left_out(ids: Tensor, left_out: Pairs, target: Tensor, n_entities: in
     answers = torch.cat([left_out[1], target.flatten()])
     searched = questions % n * n_entities + answers
     first = torch.searchsorted(keys, searched)
-    counts = torch.searchsorted(keys, searched, right=True) - first
-    matching = torch.nonzero(counts).squeeze(1)
-    first, counts, questions = first[matching], counts[matching], questions[matching]
-
-    # All indices of these spans.
-    rows = torch.repeat_interleave(torch.arange(len(matching), device=ids.device), counts)
-    before = counts.cumsum(0) - counts
-    indices = torch.arange(len(rows), device=ids.device) + (first - before)[rows]
-    return questions[rows] * m + order[indices] % m
+    last = torch.searchsorted(keys, searched, right=True)
+    indices, pairs = expand_spans(first, last - first)
+    return questions[pairs] * m + order[indices] % m
 
 
 def own_left_out(ids: Tensor, left_out: Pairs, target: Tensor, n_entities: int) -> Tensor:
@@ -98,7 +93,7 @@ def own_left_out(ids: Tensor, left_out: Pairs, target: Tensor, n_entities: int) 
     >>> own_left_out(ids, (torch.tensor([1]), torch.tensor([5])), target, n_entities=6)
     tensor([0, 3, 4])
     """
-    is_left_out = ids.flatten() == target.unsqueeze(2).expand_as(ids).flatten()
+    is_left_out = (ids == target.unsqueeze(2)).flatten()
     known = left_out[0] * n_entities + left_out[1]
     if len(known):
         questions = torch.arange(target.numel(), device=ids.device).view(*target.shape, 1)

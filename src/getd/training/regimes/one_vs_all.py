@@ -21,7 +21,7 @@ from getd.training.losses.base import Pairs
 from getd.training.losses.fused_softmax import LossSum
 from getd.training.losses.regularisers import n3
 from getd.training.losses.softmax import softmax_loss
-from getd.training.regimes.base import Batch, Regime
+from getd.training.regimes.base import Batch, Buffers, Regime
 
 
 @dataclass(frozen=True)
@@ -32,20 +32,22 @@ class FactBatch:
     entities: Tensor  # (b, n)
     left_out: Pairs  # questions, ascending, and entities
     left_out_relations: Pairs | None  # facts, ascending, and relations; None: no relation loss
+    settings: TrainSettings
 
-    def relation_loss(self, model: ScoringModel, settings: TrainSettings) -> Tensor:
+    def relation_loss(self, model: ScoringModel) -> Tensor:
         """The weighted loss of the open relation against all relations, from scores."""
         assert self.left_out_relations is not None
         scores = model.score_relations(self.entities)
-        smoothing = settings.label_smoothing
+        smoothing = self.settings.label_smoothing
         loss = softmax_loss(scores, self.relation, self.left_out_relations, smoothing)
-        return settings.relation_loss * loss
+        return self.settings.relation_loss * loss
 
-    def other_losses(self, model: ScoringModel, settings: TrainSettings) -> list[Tensor]:
+    def other_losses(self, model: ScoringModel) -> list[Tensor]:
         """N3 and what the model itself adds, weighted."""
         losses = []
-        if settings.n3:
-            losses.append(settings.n3 * n3(model.factors(self.relation, self.entities)))
+        weight = self.settings.n3
+        if weight:
+            losses.append(weight * n3(model.factors(self.relation, self.entities)))
         negatives = self.entities.roll(1, dims=0)
         auxiliary = model.auxiliary_loss(self.relation, self.entities, negatives)
         if auxiliary is not None:
@@ -67,29 +69,33 @@ class FactRegime(Regime):
     def gather(self, batch: Batch) -> FactBatch:
         """The facts of a batch."""
         facts = self.blocks[batch.block]
-        relation = torch.tensor(facts.relation[batch.rows], device=self.device)
-        entities = torch.tensor(facts.entities[batch.rows], device=self.device)
+        relation = self.tensor(facts.relation[batch.rows])
+        entities = self.tensor(facts.entities[batch.rows])
         left_out = self._left_out(self._others[batch.block], batch)
         relations = None
         if self._other_relations:
             relations = self._left_out(self._other_relations[batch.block], batch)
-        return FactBatch(relation, entities, left_out, relations)
+        return FactBatch(relation, entities, left_out, relations, self.settings)
 
     def _left_out(self, others: OtherAnswers, batch: Batch) -> Pairs:
         """The questions of a batch, and all their known answers but the facts' own."""
-        counts = others.counts[batch.rows].ravel()
-        answers = others.answers[expand_spans(others.starts[batch.rows].ravel(), counts)]
+        rows = batch.rows
+        counts = others.counts[rows].ravel()
+        answers = others.answers[expand_spans(others.starts[rows].ravel(), counts)]
         questions = np.repeat(np.arange(len(counts)), counts)
-        is_other = answers != others.own[batch.rows].ravel()[questions]
-        rows = torch.tensor(questions[is_other], device=self.device)
-        return rows, torch.tensor(answers[is_other], device=self.device)
+        is_other = answers != others.own[rows].ravel()[questions]
+        return self.tensor(questions[is_other]), self.tensor(answers[is_other])
+
+    def tensor(self, array: np.ndarray) -> Tensor:
+        """Copy an array to the device."""
+        return torch.tensor(array, device=self.device)
 
 
 class OneVsAll(FactRegime):
     """All positions of each fact against all candidates."""
 
     def prepare(self, batch: Batch) -> OneVsAllStep:
-        return OneVsAllStep(self.gather(batch), self.settings, self.buffers)
+        return OneVsAllStep(self.gather(batch), self.buffers)
 
 
 @dataclass(frozen=True)
@@ -97,16 +103,15 @@ class OneVsAllStep:
     """A batch of facts against all candidates; the loss is the mean over facts and positions."""
 
     facts: FactBatch
-    settings: TrainSettings
-    buffers: dict[Tensor, Tensor]  # for the gradients of tables, by table
+    buffers: Buffers
 
     def backward(self, model: ScoringModel) -> float:
-        total = LossSum(self.buffers, self.settings.label_smoothing)
+        total = LossSum(self.buffers, self.facts.settings.label_smoothing)
         if isinstance(model, DotProductModel):
             self._add_queries(model, total)
         else:
             self._add_scores(model, total)
-        for loss in self.facts.other_losses(model, self.settings):
+        for loss in self.facts.other_losses(model):
             total.add(loss)
         return total.backward()
 
@@ -127,32 +132,32 @@ class OneVsAllStep:
         for position in range(n):
             positions_of.setdefault(model.candidates(position), []).append(position)
         for table, positions in positions_of.items():
-            query, target = queries, facts.entities
-            if len(positions) < n:
-                query, target = queries[:, positions], facts.entities[:, positions]
-            query = query.reshape(len(positions) * b, -1)
+            chosen = slice(None) if len(positions) == n else positions
+            query = queries[:, chosen].reshape(len(positions) * b, -1)
+            target = facts.entities[:, chosen].reshape(-1)
             left_out = _at_positions(facts.left_out, positions, n)
-            total.add_softmax(query, table, target.reshape(-1), left_out, 1 / (b * n))
+            total.add_softmax(query, table, target, left_out, 1 / (b * n))
 
         left_out_relations = facts.left_out_relations
         if relation_query is not None and left_out_relations is not None:
             table = model.relation_candidates()
-            weight = self.settings.relation_loss / b
+            weight = facts.settings.relation_loss / b
             total.add_softmax(relation_query, table, facts.relation, left_out_relations, weight)
         elif left_out_relations is not None:
-            total.add(facts.relation_loss(model, self.settings))
+            total.add(facts.relation_loss(model))
 
     def _add_scores(self, model: ScoringModel, total: LossSum) -> None:
         """Add the losses of any model's scores, one position after the other."""
         facts = self.facts
         n = facts.entities.shape[1]
+        smoothing = facts.settings.label_smoothing
         for position in range(n):
             scores = model.score_candidates(facts.relation, facts.entities, position)
             target = facts.entities[:, position]
             left_out = _at_positions(facts.left_out, [position], n)
-            total.add(softmax_loss(scores, target, left_out, self.settings.label_smoothing) / n)
+            total.add(softmax_loss(scores, target, left_out, smoothing) / n)
         if facts.left_out_relations is not None:
-            total.add(facts.relation_loss(model, self.settings))
+            total.add(facts.relation_loss(model))
 
 
 def _at_positions(pairs: Pairs, positions: Sequence[int], arity: int) -> Pairs:
@@ -160,8 +165,6 @@ def _at_positions(pairs: Pairs, positions: Sequence[int], arity: int) -> Pairs:
     if len(positions) == arity:
         return pairs
     questions, values = pairs
-    index_of = torch.full((arity,), -1, device=questions.device)
-    index_of[list(positions)] = torch.arange(len(positions), device=questions.device)
-    index = index_of[questions % arity]
-    kept = index >= 0
-    return (questions[kept] // arity) * len(positions) + index[kept], values[kept]
+    chosen = torch.tensor(positions, device=questions.device)
+    kept, index = torch.nonzero(questions[:, None] % arity == chosen, as_tuple=True)
+    return (questions[kept] // arity) * len(positions) + index, values[kept]

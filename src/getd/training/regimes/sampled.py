@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 from getd.models.base import ScoringModel
-from getd.runs.config import TrainSettings
 from getd.training.losses import SAMPLED_LOSSES
 from getd.training.losses.base import SampledScores
 from getd.training.losses.sampled import sampled_softmax
+from getd.training.moving_average import Weights
 from getd.training.regimes.base import Batch
 from getd.training.regimes.negatives import (
     Negatives,
@@ -38,31 +38,29 @@ class Sampled(FactRegime):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        power = self.settings.negative_power
-        self._sampler = NegativeSampler(self.blocks, self.n_entities, power)
+        settings = self.settings
+        self._sampler = NegativeSampler(self.blocks, self.n_entities, settings.negative_power)
         self._caches: list[Tensor] = []  # hard negatives of each block
-        if self.settings.hard_negatives:
+        if settings.hard_negatives:
             for facts in self.blocks:
-                rng = np.random.default_rng((self.settings.seed, facts.arity))
-                shape = (len(facts), facts.arity, self.settings.hard_negatives)
-                cache = torch.tensor(self._sampler.draw(shape, rng), device=self.device)
-                self._caches.append(cache)
+                rng = np.random.default_rng((settings.seed, facts.arity))
+                shape = (*facts.entities.shape, settings.hard_negatives)
+                self._caches.append(self.tensor(self._sampler.draw(shape, rng)))
 
     def prepare(self, batch: Batch) -> SampledStep:
         facts = self.gather(batch)
         rng = np.random.default_rng((self.settings.seed, *batch.seed))
-        b, n = facts.entities.shape
-        negatives = self._draw(b, n, rng)
+        negatives = self._draw(rng, *facts.entities.shape)
         find = shared_left_out if negatives.ids.dim() == 2 else own_left_out
         left_out = find(negatives.ids, facts.left_out, facts.entities, self.n_entities)
 
         hard = None
         if self._caches:
-            rows = torch.tensor(batch.rows, device=self.device)
+            rows = self.tensor(batch.rows)
             hard = HardNegatives(self._caches[batch.block], rows, self.n_entities)
-        return SampledStep(facts, negatives, left_out, hard, self.settings)
+        return SampledStep(facts, negatives, left_out, hard)
 
-    def _draw(self, b: int, n: int, rng: np.random.Generator) -> Negatives:
+    def _draw(self, rng: np.random.Generator, b: int, n: int) -> Negatives:
         """Draw the negatives of a batch."""
         settings = self.settings
         m = settings.negatives
@@ -75,14 +73,13 @@ class Sampled(FactRegime):
         log_weights = None
         is_softmax = SAMPLED_LOSSES[settings.sampled_loss] is sampled_softmax
         if is_softmax and settings.correction and not settings.hard_negatives:
-            weights = self._sampler.log_weights(ids, m)
-            log_weights = torch.tensor(weights, device=self.device)
-        return Negatives(torch.tensor(ids, device=self.device), log_weights)
+            log_weights = self.tensor(self._sampler.log_weights(ids, m))
+        return Negatives(self.tensor(ids), log_weights)
 
-    def state(self) -> dict[str, Tensor]:
+    def state(self) -> Weights:
         return {f"cache-{number}": cache for number, cache in enumerate(self._caches)}
 
-    def load_state(self, state: dict[str, Tensor]) -> None:
+    def load_state(self, state: Weights) -> None:
         for number, cache in enumerate(self._caches):
             cache.copy_(state[f"cache-{number}"])
 
@@ -99,16 +96,13 @@ class HardNegatives:
         """Score answers and hard negatives; harder ones among those drawn replace them."""
         kept = self.cache[self.rows]  # (b, n, c)
         size = kept.shape[2]
-        answer = facts.entities.unsqueeze(2)
-        candidates = torch.cat([answer, kept, drawn.expand(*facts.entities.shape, -1)], dim=2)
-        scores, _ = model.score_positions(facts.relation, facts.entities, candidates)
+        rivals = torch.cat([kept, drawn.expand(*facts.entities.shape, -1)], dim=2)
+        own, scores = _scores_of_own(model, facts, rivals)
 
         known = (facts.left_out, facts.entities, self.n_entities)
-        rivals = candidates[:, :, 1:]
-        own, rival_scores = scores.tensor_split([1], dim=2)
         left_out = own_left_out(rivals, *known)
-        self.cache[self.rows] = draw_hardest(rivals, rival_scores.detach(), left_out, size)
-        return SampledScores(own, rival_scores[:, :, :size], own_left_out(kept, *known))
+        self.cache[self.rows] = draw_hardest(rivals, scores.detach(), left_out, size)
+        return SampledScores(own, scores[:, :, :size], own_left_out(kept, *known))
 
 
 @dataclass(frozen=True)
@@ -119,14 +113,14 @@ class SampledStep:
     negatives: Negatives
     left_out: Tensor  # indices into the flat scores (b, n, m) of the negatives
     hard: HardNegatives | None
-    settings: TrainSettings
 
     def backward(self, model: ScoringModel) -> float:
-        loss = SAMPLED_LOSSES[self.settings.sampled_loss]
-        losses = [loss(self.scores(model), self.settings)]
-        if self.facts.left_out_relations is not None:
-            losses.append(self.facts.relation_loss(model, self.settings))
-        losses += self.facts.other_losses(model, self.settings)
+        facts = self.facts
+        loss = SAMPLED_LOSSES[facts.settings.sampled_loss]
+        losses = [loss(self.scores(model), facts.settings)]
+        if facts.left_out_relations is not None:
+            losses.append(facts.relation_loss(model))
+        losses += facts.other_losses(model)
         total = torch.stack(losses).sum()
         total.backward()  # type: ignore[no-untyped-call]
         return total.item()
@@ -137,13 +131,19 @@ class SampledStep:
         ids = self.negatives.ids
         if self.hard is not None:
             return self.hard.scores(facts, ids, model)
-        answer = facts.entities.unsqueeze(2)
 
         if ids.dim() == 2:
+            answer = facts.entities.unsqueeze(2)
             own, negative = model.score_positions(facts.relation, facts.entities, answer, ids)
             assert negative is not None
         else:
-            candidates = torch.cat([answer, ids], dim=2)
-            scores, _ = model.score_positions(facts.relation, facts.entities, candidates)
-            own, negative = torch.split(scores, [1, ids.shape[2]], dim=2)
+            own, negative = _scores_of_own(model, facts, ids)
         return SampledScores(own, negative, self.left_out, self.negatives.log_weights)
+
+
+def _scores_of_own(model: ScoringModel, facts: FactBatch, ids: Tensor) -> tuple[Tensor, Tensor]:
+    """Score the answers, ``(b, n, 1)``, and candidates ``(b, n, m)`` that each fact has alone."""
+    candidates = torch.cat([facts.entities.unsqueeze(2), ids], dim=2)
+    scores, _ = model.score_positions(facts.relation, facts.entities, candidates)
+    own, negative = torch.split(scores, [1, ids.shape[2]], dim=2)
+    return own, negative
