@@ -44,7 +44,7 @@ def demo_facts(seed: int = 0) -> NamedFacts:
     builder = NamedFactsBuilder()
     for row, number in enumerate(rng.permutation(len(facts)).tolist()):
         relation, *entities = facts[number]
-        builder.add_row(ROLES[relation], (row, relation, entities, 0))
+        builder.add_row(row, relation, ROLES[relation], entities)
     return builder.build()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -191,7 +191,7 @@ def _choose_arities(named: NamedSplits, settings: DataSettings) -> NamedSplits:
             if settings.arity in (None, arity) and arity <= (settings.max_arity or arity)
         }
         if blocks:
-            splits[split] = facts.with_blocks(blocks)
+            splits[split] = replace(facts, blocks=blocks)
     if splits:
         return NamedSplits(named.name, splits, named.notices)
 

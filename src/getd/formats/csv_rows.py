@@ -41,8 +41,7 @@ class Rows:
 
     def with_lines(self) -> pl.DataFrame:
         """The columns ``line``, and 0, 1, … of the fields."""
-        columns = numbered(self.fields).get_columns()
-        return pl.DataFrame([pl.Series("line", self.lines), *columns])
+        return numbered(self.fields).insert_column(0, pl.Series("line", self.lines))
 
     def report(self, problems: Problems, message: str) -> None:
         """Add every row to the problems."""

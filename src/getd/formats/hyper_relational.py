@@ -57,7 +57,7 @@ class HyperBuilder(NamedFactsBuilder):
         qualifiers = [fact.qualifiers[i] for i in order]
         roles = (*MAIN_ROLES, *(name for name, _ in qualifiers))
         entities = [fact.subject, fact.object, *(value for _, value in qualifiers)]
-        self.add_row(roles, (line, fact.relation, entities, arrangement))
+        self.add_row(line, fact.relation, roles, entities, arrangement)
 
 
 def is_hyper_csv(head: Head) -> bool:

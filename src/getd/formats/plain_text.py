@@ -12,7 +12,7 @@ import polars as pl
 
 from getd.errors import WriteError
 from getd.facts.encode import block_relations
-from getd.facts.escape import escape, escape_expr, unescape_expr, wrong_escape
+from getd.facts.escape import escape, escape_names, unescape_names, wrong_escape
 from getd.facts.named import NamedFacts, NamedFactsBuilder
 from getd.facts.relation import Relation, default_roles, relation_labels
 from getd.formats.csv_rows import Rows, line_numbers, split_fields
@@ -78,7 +78,7 @@ def _unescape(rows: Rows, problems: Problems) -> Rows:
     for line, names in rows.filter(suspects):
         if wrong := next(filter(None, map(wrong_escape, names)), None):
             problems.add(line, f"expected the escapes \\\\ \\t \\n \\r, found {wrong}")
-    return replace(rows, fields=rows.fields.select(unescape_expr(pl.all())))
+    return replace(rows, fields=pl.DataFrame(map(unescape_names, rows.fields)))
 
 
 def write_text(facts: NamedFacts, path: Path, relations: Iterable[Relation]) -> None:
@@ -88,14 +88,10 @@ def write_text(facts: NamedFacts, path: Path, relations: Iterable[Relation]) -> 
     def to_lines(texts: BlockTexts) -> pl.Series:
         own, which = block_relations(facts, texts.block)
         relation = texts.add([escape(name_of[relation]) for relation in own]) + which
-        entities = texts.add_entities(_escaped)
+        entities = texts.add_entities(escape_names)
         return texts.join([relation, *entities.T], "\t")
 
     write_facts(path, facts, to_lines)
-
-
-def _escaped(names: pl.Series) -> pl.Series:
-    return names.to_frame("name").select(escape_expr(pl.col("name"))).to_series()
 
 
 def _names_without_roles(relations: Iterable[Relation]) -> dict[Relation, str]:

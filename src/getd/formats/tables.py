@@ -49,7 +49,7 @@ def read_csv(path: Path, options: ReadOptions) -> NamedFacts:
             body.report(problems, f"{expected}, found {rows.fields.width}{hint}")
     problems.check()
     if sum(map(len, parts)) == 0:
-        raise FactFileError(path, [("", "expected rows below the header, found none")])
+        raise FactFileError(path, "expected rows below the header, found none")
 
     table = pl.concat(parts).sort("line")
     cells = table.drop("line").select(pl.all().fill_null(""))

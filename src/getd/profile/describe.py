@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from getd.arrays import Bools, Ids
+from getd.arrays import Bools, Ids, mark
 from getd.facts.facts import Blocks, Facts, count, join
 from getd.facts.knowledge_base import KnowledgeBase, overlap
 from getd.facts.split import SPLITS
@@ -138,12 +138,8 @@ def _describe_split(kb: KnowledgeBase, split: str, is_literal: Bools) -> SplitRe
 
 def _used(kb: KnowledgeBase, blocks: Blocks) -> tuple[Bools, Bools]:
     """Which entities and which relations some facts use."""
-    entities = np.zeros(kb.n_entities, dtype=bool)
-    relations = np.zeros(kb.n_relations, dtype=bool)
-    for facts in blocks.values():
-        entities[facts.entities] = True
-        relations[facts.relation] = True
-    return entities, relations
+    entities = mark(kb.n_entities, (facts.entities for facts in blocks.values()))
+    return entities, mark(kb.n_relations, (facts.relation for facts in blocks.values()))
 
 
 def _describe_arity(facts: Facts, by_relation: Mapping[str, RelationReport]) -> ArityReport:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from getd.arrays import Bools, Ids
+from getd.arrays import Bools, Ids, mark
 from getd.facts.facts import Blocks, Facts
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.row_index import RowIndex
@@ -34,9 +34,7 @@ class Leakage:
 def leakage(kb: KnowledgeBase, split: str) -> Leakage:
     """Measure what a split shares with train."""
     train = kb.split("train")
-    in_train = np.zeros(kb.n_entities, dtype=bool)
-    for facts in train.values():
-        in_train[facts.entities] = True
+    in_train = mark(kb.n_entities, (facts.entities for facts in train.values()))
 
     seen_by_position: dict[int, list[Bools]] = {}
     one: list[Bools] = []
@@ -49,7 +47,7 @@ def leakage(kb: KnowledgeBase, split: str) -> Leakage:
             seen_by_position.setdefault(position, []).append(seen)
         one.append(np.logical_or.reduce(shared))
         two.append(_shares_all_but_two(train, facts, one[-1]))
-        same.append(_same_entities(train, facts, kb.n_entities))
+        same.append(_same_entities(train, facts))
         unseen.append(np.logical_or.reduce(~in_train[facts.entities], axis=1))
 
     by_position = [np.concatenate(seen) for _, seen in sorted(seen_by_position.items())]
@@ -92,8 +90,7 @@ class _Together:
     def seen(self, before: Ids, after: Ids) -> Bools:
         """Which facts of the split agree in both numbers with some training fact."""
         numbers = _number_pairs(before, after)
-        in_train = np.zeros(len(numbers), dtype=bool)
-        in_train[numbers[: self.n_train]] = True
+        in_train = mark(len(numbers), [numbers[: self.n_train]])
         return in_train[numbers[self.n_train :]]
 
 
@@ -152,10 +149,10 @@ def _shares_all_but_two(train: Blocks, facts: Facts, share_all_but_one: Bools) -
     return shared
 
 
-def _same_entities(train: Blocks, facts: Facts, n_entities: int) -> Bools:
+def _same_entities(train: Blocks, facts: Facts) -> Bools:
     """Which facts have the entities of some training fact, in any order."""
     if facts.arity not in train:
         return np.zeros(len(facts), dtype=bool)
     rows = np.sort(train[facts.arity].entities, axis=1)
-    index, _ = RowIndex.build(list(rows.T), [n_entities] * facts.arity)
+    index, _ = RowIndex.build(list(rows.T))
     return index.find(list(np.sort(facts.entities, axis=1).T)) >= 0
