@@ -171,8 +171,7 @@ def _check_one_arity(
     path: Path, facts: NamedFacts, arity: int | None, format_name: ReadFormat
 ) -> None:
     """Refuse facts of another arity than the chosen one, or than that of the first fact."""
-    first = facts.first()
-    arity = arity or (first[0] if first else 0)
+    arity = arity or facts.first()[0]
     problems = Problems(path, ": row {}" if format_name == "parquet" else ":{}")
     for other, block in facts.blocks.items():
         if other != arity:

@@ -118,7 +118,7 @@ def _add_positional(
         problems.add(int(rows[i]), f"expected {expected}, found {shorten(text)!r}")
 
     relation = builder.relations.codes(names)
-    signature = _signatures(builder, [roles or () for roles in roles_of])[kind]
+    signature = builder.signature_codes(roles or () for roles in roles_of)[kind]
     for n in np.unique(arity).tolist():
         own = np.flatnonzero(arity == n)
         builder.add_block(new_block(rows[own], relation[own], signature[own], codes[own, :n]))
@@ -164,7 +164,7 @@ def _add_by_role(
         columns[len(roles_of), : len(roles)] = [column_of[role] for role in roles]
         roles_of.append(roles)
     arity = np.array([len(roles) for roles in roles_of])[kind]
-    signature = _signatures(builder, roles_of)[kind]
+    signature = builder.signature_codes(roles_of)[kind]
     _report_empty(names, entities, arity == 0)
 
     # One arity at a time, put the cells of each row in the order of its roles.
@@ -196,11 +196,6 @@ def _codes(builder: NamedFactsBuilder, entities: Columns) -> tuple[Codes, int]:
     """The codes of all cells, and the code of the empty text."""
     codes = builder.entity_table(entities.cells.get_columns())
     return codes, int(builder.entities.codes(pl.Series([""]))[0])
-
-
-def _signatures(builder: NamedFactsBuilder, roles_of: Sequence[Roles]) -> Codes:
-    """The number of each role signature."""
-    return np.array([builder.signature(roles) for roles in roles_of], dtype=np.uint32)
 
 
 def _number_rows(table: pl.DataFrame) -> tuple[pl.DataFrame, Ids]:

@@ -56,8 +56,7 @@ def distinct(numbers: Ids) -> tuple[Ids, Ids]:
     """``np.unique`` with the inverse; small numbers are not sorted but marked in a table."""
     largest = int(numbers.max(initial=0))
     if largest > 4 * len(numbers) + 1000:
-        values, inverse = np.unique(numbers, return_inverse=True)
-        return values, inverse.reshape(-1)
+        return np.unique(numbers, return_inverse=True)
 
     is_used = mark(largest + 1, [numbers])
     return np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[numbers]

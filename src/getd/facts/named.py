@@ -6,7 +6,7 @@ so facts of many signatures cost no more than facts of one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from getd.arrays import Bools, Ids, mark
+from getd.arrays import Bools, Ids
 from getd.errors import FactError
 from getd.facts.relation import Roles
 
@@ -81,12 +81,10 @@ class NamedFacts:
         numbered = [(row, fact) for row, _, fact in self.facts()]
         return [fact for _, fact in sorted(numbered, key=lambda item: item[0])]
 
-    def first(self) -> tuple[int, str] | None:
+    def first(self) -> tuple[int, str]:
         """Arity and relation of the first fact."""
-        if not len(self):
-            return None
-        arity = min(self.blocks, key=lambda arity: int(self.blocks[arity].row[0]))
-        return arity, str(self.relations[int(self.blocks[arity].relation[0])])
+        arity, block = min(self.blocks.items(), key=lambda item: item[1].row[0])
+        return arity, self.relations[int(block.relation[0])]
 
 
 def new_block(row: Ids, relation: Codes, signature: Codes, entities: Codes) -> Block:
@@ -105,15 +103,14 @@ def concatenate(parts: Sequence[NamedFacts]) -> NamedFacts:
         # Each file has numbered its names by itself.
         relations = builder.relations.codes(part.relations)
         entities = builder.entities.codes(part.entities)
-        signatures = [builder.signature(roles) for roles in part.signatures]
-        signature_codes = np.array(signatures, dtype=np.uint32)
+        signatures = builder.signature_codes(part.signatures)
 
         last_row = 0
         for block in part.blocks.values():
             renumbered = Block(
                 block.row + first_row,
                 relations[block.relation],
-                signature_codes[block.signature],
+                signatures[block.signature],
                 entities[block.entities],
                 block.arrangement,
             )
@@ -141,6 +138,10 @@ class NamedFactsBuilder:
     def signature(self, roles: Roles) -> int:
         """The number of a role signature."""
         return self._signatures.setdefault(roles, len(self._signatures))
+
+    def signature_codes(self, signatures: Iterable[Roles]) -> Codes:
+        """The numbers of role signatures."""
+        return np.array([self.signature(roles) for roles in signatures], dtype=np.uint32)
 
     def entity_table(self, columns: Sequence[pl.Series]) -> Codes:
         """The numbers of the names in columns of equal length, ``(n, len(columns))``."""
@@ -179,17 +180,12 @@ class NamedFactsBuilder:
             self._flush()
 
     def build(self) -> NamedFacts:
-        """Return all facts, each block in the order of its rows, with the names that they use."""
+        """Return all facts, each block in the order of its rows."""
         self._flush()
         blocks = {arity: _join_blocks(parts) for arity, parts in self._parts.items()}
         self._parts = {}
-
-        relations, relation_ids = self.relations.used([b.relation for b in blocks.values()])
-        entities, entity_ids = self.entities.used([b.entities for b in blocks.values()])
-        for arity, block in blocks.items():
-            relation = relation_ids[block.relation]
-            blocks[arity] = replace(block, relation=relation, entities=entity_ids[block.entities])
-        return NamedFacts(blocks, tuple(self._signatures), relations, entities)
+        relations = self.relations.names()
+        return NamedFacts(blocks, tuple(self._signatures), relations, self.entities.names())
 
     def _flush(self) -> None:
         for arity, pending in self._pending.items():
@@ -224,19 +220,18 @@ class _NameCodes:
 
         # Polars forgets the numbers as soon as no column has them.
         self._kept = pl.Series([""]).cast(self._dtype)
+        self._largest = 0
 
     def codes(self, names: pl.Series) -> Codes:
         """The numbers of names; a new name gets the next number."""
         codes: Codes = names.cast(pl.String).cast(self._dtype).to_physical().to_numpy()
+        self._largest = max(self._largest, int(codes.max(initial=0)))
         return codes
 
-    def used(self, arrays: Sequence[Codes]) -> tuple[pl.Series, Codes]:
-        """The names that arrays of codes use, and for each code its number among these names."""
-        largest = max((int(array.max()) for array in arrays), default=-1)
-        is_used = mark(1 + largest, arrays)
-        codes = pl.Series("name", np.flatnonzero(is_used).astype(np.uint32))
-        names = codes.cat.to(self._dtype).cast(pl.String)
-        return names, np.cumsum(is_used, dtype=np.uint32) - np.uint32(1)
+    def names(self) -> pl.Series:
+        """The name of each number."""
+        codes = pl.Series("name", np.arange(1 + self._largest, dtype=np.uint32))
+        return codes.cat.to(self._dtype).cast(pl.String)
 
 
 def _join_blocks(parts: Sequence[Block]) -> Block:

@@ -35,7 +35,6 @@ class RowIndex:
         while start < len(columns):
             numbers, start = _pack(numbers, size, columns, sizes, start)
             keys, numbers = np.unique(numbers, return_inverse=True)
-            numbers = numbers.reshape(-1).astype(np.int64, copy=False)
             levels.append(keys)
             size = max(len(keys), 1)
         return cls(sizes, tuple(levels)), numbers

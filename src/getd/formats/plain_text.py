@@ -47,8 +47,7 @@ def read_text(path: Path, options: ReadOptions) -> NamedFacts:
     problems.check()
 
     facts = builder.build()
-    first = facts.first()
-    if first and first[1].lower() == "relation":
+    if len(facts) and facts.first()[1].lower() == "relation":
         notice = "the first line looks like a header; plain text has none: read as a fact"
         return replace(facts, notices=(f"{path}: {notice}",))
     return facts

@@ -9,8 +9,10 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+import polars as pl
 
-from getd.arrays import Bools, Ids, mark
+from getd.arrays import Bools, mark
+from getd.facts.columns import numbered
 from getd.facts.facts import Blocks, Facts, count, join
 from getd.facts.knowledge_base import KnowledgeBase, overlap
 from getd.facts.split import SPLITS
@@ -157,23 +159,15 @@ def _describe_relations(kb: KnowledgeBase, all_facts: Blocks) -> dict[str, Relat
     """Describe each relation, by its label, in the order of the ids."""
     reports: dict[int, RelationReport] = {}
     for arity, facts in all_facts.items():
-        relations, kind = np.unique(facts.relation, return_inverse=True)
-        kind = kind.reshape(-1)
-        fillers = [_count_distinct(kind, column, len(relations)) for column in facts.entities.T]
-
-        # The facts of the splits come one after the other.
-        counts: dict[str, list[int]] = {}
-        start = 0
+        counts = {}
         for split, blocks in kb.splits.items():
             if arity in blocks:
-                stop = start + len(blocks[arity])
-                counts[split] = np.bincount(kind[start:stop], minlength=len(relations)).tolist()
-                start = stop
+                counts[split] = np.bincount(blocks[arity].relation, minlength=kb.n_relations)
 
-        for i, relation in enumerate(relations.tolist()):
-            n_entities = [int(number[i]) for number in fillers]
+        table = numbered(map(pl.Series, facts.columns()))  # the relation is column 0
+        for relation, *n_entities in table.group_by("0").agg(pl.all().n_unique()).iter_rows():
             roles = tuple(zip(kb.signatures[relation].roles, n_entities, strict=True))
-            by_split = {split: number[i] for split, number in counts.items()}
+            by_split = {split: int(number[relation]) for split, number in counts.items()}
             density = sum(by_split.values()) / _count_possible(roles)
             reports[relation] = RelationReport(arity, by_split, roles, density)
 
@@ -183,12 +177,6 @@ def _describe_relations(kb: KnowledgeBase, all_facts: Blocks) -> dict[str, Relat
 def _count_possible(roles: tuple[tuple[str, int], ...]) -> float:
     """The number of facts that the entities of each role could make."""
     return math.prod(float(number) for _, number in roles)
-
-
-def _count_distinct(relations: Ids, entities: Ids, n_relations: int) -> Ids:
-    """The number of entities that each relation has at a position, ``(n_relations,)``."""
-    size = 1 + int(entities.max())
-    return np.bincount(np.unique(relations * size + entities) // size, minlength=n_relations)
 
 
 def _plain(value: Any) -> Any:

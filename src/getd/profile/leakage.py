@@ -97,9 +97,8 @@ class _Together:
 def _number_pairs(first: Ids, second: Ids) -> Ids:
     """Number pairs from 0; equal pairs get equal numbers."""
     keys = first * (1 + int(second.max(initial=0))) + second
-    _, numbers = np.unique(keys, return_inverse=True)
-    pairs: Ids = numbers.reshape(-1)
-    return pairs
+    numbers: Ids = np.unique(keys, return_inverse=True)[1]
+    return numbers
 
 
 def _shares_all_but_one(train: Blocks, facts: Facts) -> list[Bools]:
