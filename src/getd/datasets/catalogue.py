@@ -133,9 +133,7 @@ def changed_files(name: str, files: Mapping[str, list[Path]]) -> list[str]:
 
     changed = []
     for file, expected in DATASETS[name].sha256.items():
-        digest = hashlib.sha256()
-        for block in read_blocks(paths[file]) if file in paths else ():
-            digest.update(block)
-        if digest.hexdigest() != expected:
+        data = b"".join(read_blocks(paths[file])) if file in paths else b""
+        if hashlib.sha256(data).hexdigest() != expected:
             changed.append(file)
     return changed

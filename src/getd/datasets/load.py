@@ -192,7 +192,7 @@ def _choose_arities(named: NamedSplits, settings: DataSettings) -> NamedSplits:
         if blocks:
             splits[split] = replace(facts, blocks=blocks)
     if splits:
-        return NamedSplits(named.name, splits, named.notices)
+        return replace(named, splits=splits)
 
     limits = [f"arity {settings.arity}"] if settings.arity else []
     limits += [f"arity {settings.max_arity} or less"] if settings.max_arity else []

@@ -90,8 +90,7 @@ class KnowledgeBase:
         entities = Vocabulary(pl.concat(names))
         labels = relation_labels(relations_of(splits.values()))
         relations = Vocabulary(labels.values())
-        relation_of = {label: relation for relation, label in labels.items()}
-        signatures = tuple(relation_of[label] for label in relations)
+        signatures = tuple(sorted(labels, key=labels.__getitem__))
         relation_ids = {relation: number for number, relation in enumerate(signatures)}
 
         blocks = {}

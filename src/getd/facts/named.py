@@ -105,7 +105,6 @@ def concatenate(parts: Sequence[NamedFacts]) -> NamedFacts:
         entities = builder.entities.codes(part.entities)
         signatures = builder.signature_codes(part.signatures)
 
-        last_row = 0
         for block in part.blocks.values():
             renumbered = Block(
                 block.row + first_row,
@@ -115,8 +114,7 @@ def concatenate(parts: Sequence[NamedFacts]) -> NamedFacts:
                 block.arrangement,
             )
             builder.add_block(renumbered)
-            last_row = max(last_row, int(block.row[-1]))
-        first_row += last_row + 1
+        first_row += 1 + max(int(block.row[-1]) for block in part.blocks.values())
 
     notices = tuple(notice for part in parts for notice in part.notices)
     return replace(builder.build(), notices=notices)

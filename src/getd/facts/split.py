@@ -81,21 +81,10 @@ def _distinct_facts(named: NamedFacts) -> list[_DistinctFacts]:
 def split_rows(members: Sequence[Ids], numbers: Ids, seed: int, held_out: int) -> Bools:
     """Choose facts to hold out at random, so that the rest still has every symbol if possible.
 
-    Parameters
-    ----------
-    members
-        Blocks ``(n, k)`` of symbols (entities and relations, with no number in common).
-    numbers
-        The number of each fact, block by block.
-    held_out
-        The number of facts to choose; if covering every symbol leaves too few, the rest is random.
+    ``members`` are blocks ``(n, k)`` of symbols (entities and relations, with no number in common),
+    ``numbers`` the numbers of their facts, block by block. If covering every symbol leaves fewer
+    than ``held_out`` facts, the rest is random. Returns a mask over the facts, by their numbers.
 
-    Returns
-    -------
-    A mask over the facts, by their numbers.
-
-    Notes
-    -----
     This does in rounds what one would do fact by fact: go through the facts in random order and
     take each whose symbols all stay in other facts. In a round, of a symbol with ``c`` facts left
     the first ``c - 1`` candidates may go.

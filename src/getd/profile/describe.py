@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -76,7 +77,7 @@ class Report:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON: keys are text."""
-        plain: dict[str, Any] = _plain(asdict(self))
+        plain: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         if self.baselines is None:
             del plain["baselines"]
         return plain
@@ -177,12 +178,3 @@ def _describe_relations(kb: KnowledgeBase, all_facts: Blocks) -> dict[str, Relat
 def _count_possible(roles: tuple[tuple[str, int], ...]) -> float:
     """The number of facts that the entities of each role could make."""
     return math.prod(float(number) for _, number in roles)
-
-
-def _plain(value: Any) -> Any:
-    """Plain dictionaries with text keys, and lists."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value
