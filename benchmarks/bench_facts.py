@@ -81,12 +81,10 @@ def measure(quick: bool = False) -> Result:
         )
         lexsort, index = best(
             lambda: np.lexsort([facts.relation, *facts.entities.T]),
-            lambda: KnownAnswers.build([{ARITY: facts}], kb.n_relations, kb.n_entities),
+            lambda: KnownAnswers.build([{ARITY: facts}]),
             repeats=repeats,
         )
-        check_index(
-            KnownAnswers.build([{ARITY: facts}], kb.n_relations, kb.n_entities), facts.rows()
-        )
+        check_index(KnownAnswers.build([{ARITY: facts}]), facts.rows())
         used = memory(_MEMORY, name, str(len(table)))
     encoded = len(table) * (ARITY + 1) * 8
     seconds = {

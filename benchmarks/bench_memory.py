@@ -80,7 +80,7 @@ relation, entities = facts.relation.copy(), facts.entities.copy()
 relation[1::2] = relation[::2]
 entities[1::2, :3] = entities[::2, :3]
 facts = Facts(relation, entities)
-known = KnownAnswers.build([{4: facts}], shape.n_relations, n_entities)
+known = KnownAnswers.build([{4: facts}])
 asked = facts.take(slice(0, batch))
 model = make_model(shape).eval()
 

@@ -187,8 +187,8 @@ def _from_scores(given: Given, repeats: int) -> tuple[dict[str, float], list[int
 
 
 def _known(given: Given) -> KnownAnswers:
-    splits, facts, n_relations, n_entities = given
-    return KnownAnswers.build([{facts.arity: part} for part in splits], n_relations, n_entities)
+    splits, facts, *_ = given
+    return KnownAnswers.build([{facts.arity: part} for part in splits])
 
 
 class _PyKEEN:

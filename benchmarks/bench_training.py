@@ -298,7 +298,7 @@ def _epoch(
     n_batches = len(_batches(apart, batch))
     multiplied = best(lambda: whole_step(apart, next(batches)), repeats=3)[0] * n_batches
 
-    known = KnownAnswers.build([blocks, {test.arity: test}], model.n_relations, model.n_entities)
+    known = KnownAnswers.build([blocks, {test.arity: test}])
     model.eval()
     ranks = rank_facts(model, test, known).rank
     _check_ranks(model, test, known, ranks)

@@ -65,7 +65,7 @@ def make_model(
 def make_trainer(model: ScoringModel, blocks: Mapping[int, Facts], **settings: object) -> Trainer:
     """A trainer, in the paper's regime where none is named, in training mode; no validation."""
     chosen = TrainSettings.model_validate({"device": "cpu", "patience": 0, **settings})
-    known = KnownAnswers.build([blocks], model.n_relations, model.n_entities)
+    known = KnownAnswers.build([blocks])
     model.train()
     return Trainer(
         model, REGIMES[chosen.regime](blocks, known, model.n_entities, chosen, CPU), None, chosen

@@ -266,7 +266,7 @@ def mrr(
     facts = Facts(relation, entities.reshape(len(named), -1))
 
     blocks = [*kb.splits.values(), {facts.arity: facts}]
-    known = KnownAnswers.build(blocks, kb.n_relations, kb.n_entities)
+    known = KnownAnswers.build(blocks)
     reciprocal = 1 / rank_facts(model, facts, known).rank
     is_new = np.array([[name in new for name in fact[1:]] for fact in named])
     return float(reciprocal.mean()), float(reciprocal[is_new].mean())

@@ -1,6 +1,8 @@
-"""Array types and the two array idioms that many rooms share."""
+"""Array types and the array idioms that many rooms share."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -8,6 +10,18 @@ import numpy.typing as npt
 Ids = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
+
+
+def mark(size: int, indices: Iterable[npt.NDArray[np.integer]]) -> Bools:
+    """A mask of a size that is true at these indices.
+
+    >>> mark(4, [np.array([2]), np.array([[0, 2]])]).tolist()
+    [True, False, True, False]
+    """
+    mask = np.zeros(size, dtype=bool)
+    for array in indices:
+        mask[array] = True
+    return mask
 
 
 def expand_spans(starts: Ids, counts: Ids) -> Ids:

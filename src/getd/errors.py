@@ -35,23 +35,24 @@ class ConfigError(GetdError):
 class FactFileError(GetdError):
     """A file of facts cannot be read.
 
-    ``problems`` holds ``(location, message)`` of the first bad lines, ``count`` the number of all.
+    ``problems`` holds ``(location, message)`` of the first bad lines, ``count`` the number of all;
+    a message alone is about the whole file.
 
     >>> print(FactFileError(Path("train.txt"), [(":2", "expected 3 entities, found 2")], 1))
     train.txt:2: expected 3 entities, found 2 (1 bad line)
     """
 
     def __init__(
-        self, path: Path | str, problems: Sequence[tuple[str, str]], count: int | None = None
+        self, path: Path | str, problems: str | Sequence[tuple[str, str]], count: int | None = None
     ) -> None:
         self.path = path
-        self.problems = list(problems)
+        self.problems = [("", problems)] if isinstance(problems, str) else list(problems)
         self.count = count
 
         # The first line carries the count.
         ending = f" ({count} bad line{'s' * (count != 1)})" if count is not None else ""
         lines = []
-        for location, message in problems:
+        for location, message in self.problems:
             lines.append(_problem_line(path, location, message, ending))
             ending = ""
         Exception.__init__(self, "\n".join(lines))

@@ -37,7 +37,7 @@ MIXED = st.lists(st.one_of([facts_of(arity) for arity in (1, 2, 3, 4)]), min_siz
 
 
 def known_of(facts: list[Fact]) -> KnownAnswers:
-    return KnownAnswers.build([reference.blocks(facts)], N_RELATIONS, N_ENTITIES)
+    return KnownAnswers.build([reference.blocks(facts)])
 
 
 def random_facts(n: int = 60, arity: int = 3, n_entities: int = 50, seed: int = 0) -> Facts:
@@ -47,8 +47,8 @@ def random_facts(n: int = 60, arity: int = 3, n_entities: int = 50, seed: int = 
     return Facts(rng.integers(0, N_RELATIONS, n) * (np.arange(n) >= n // 2), entities)
 
 
-def all_known(facts: Facts, n_entities: int = 50) -> KnownAnswers:
-    return KnownAnswers.build([{facts.arity: facts}], N_RELATIONS, n_entities)
+def all_known(facts: Facts) -> KnownAnswers:
+    return KnownAnswers.build([{facts.arity: facts}])
 
 
 def same(first: Ranks, second: Ranks) -> bool:
@@ -90,7 +90,7 @@ def test_ranks_of_relations_equal_a_nested_loop(
 
 def test_an_answer_that_is_not_known_is_ranked_too() -> None:
     facts = Facts(np.array([0]), np.array([[1, 2]]))
-    nothing = KnownAnswers.build([], N_RELATIONS, N_ENTITIES)
+    nothing = KnownAnswers.build([])
     assert rank_facts(Table(N_RELATIONS, N_ENTITIES), facts, nothing).candidates.tolist() == [
         [N_ENTITIES] * 2
     ]
@@ -144,7 +144,7 @@ def all_alike(n_entities: int, dim: int, n_relations: int = N_RELATIONS, seed: i
 @pytest.mark.parametrize("shapes", [1_000, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_equal_vectors_are_level_whatever_the_shape_of_the_product(shapes: int) -> None:
     rng = np.random.default_rng(0)
-    nothing = KnownAnswers.build([], 9, 90)
+    nothing = KnownAnswers.build([])
     for number in range(shapes):
         n_facts, n_entities, dim = rng.integers(1, [9, 90, 260]).tolist()
         model = all_alike(n_entities, dim, n_relations=n_facts, seed=number)
@@ -182,7 +182,7 @@ def test_ranks_are_those_of_double_precision_where_scores_are_further_apart_than
     facts = Facts(
         np.arange(n_facts), np.random.default_rng(5).integers(0, n_entities, (n_facts, 1))
     )
-    ranks = rank_facts(Given(queries, table), facts, KnownAnswers.build([], n_facts, n_entities))
+    ranks = rank_facts(Given(queries, table), facts, KnownAnswers.build([]))
 
     # The most that rounding can do to the difference of two scores; twice, as the level is as wide.
     exact = queries.double() @ table.double().T
@@ -205,7 +205,7 @@ def test_ranks_are_those_of_double_precision_where_scores_are_further_apart_than
 def test_the_tolerance_grows_with_the_scores(number: float) -> None:
     table = torch.tensor([[1.0], [1.0 + 5e-7], [1.01]])
     facts = Facts(np.array([0]), np.array([[0]]))
-    ranks = rank_facts(Given(torch.tensor([[number]]), table), facts, KnownAnswers.build([], 1, 3))
+    ranks = rank_facts(Given(torch.tensor([[number]]), table), facts, KnownAnswers.build([]))
     assert ranks.rank.item() == (2.5 if number > 0 else 1.5)
 
 
@@ -290,7 +290,7 @@ class Largest(TorchDispatchMode):
 @pytest.mark.parametrize("n_entities", [500, 4000])
 def test_nothing_that_is_made_grows_with_the_table(n_entities: int) -> None:
     facts, chunk = random_facts(10, n_entities=n_entities), 4000
-    model, known = all_alike(n_entities, 32), all_known(facts, n_entities)
+    model, known = all_alike(n_entities, 32), all_known(facts)
     with Largest(model.get_buffer("entity")) as largest:
         rank_facts(model, facts, known, chunk=chunk)
     assert largest.bytes == 4 * chunk < model.get_buffer("entity").nbytes
@@ -339,7 +339,7 @@ def test_the_size_of_a_chunk_changes_nothing(kind: str, chunk: int) -> None:
         "frequency": lambda: Frequency.from_facts(*counted),
         "lookup": lambda: Lookup.from_facts(*counted),
     }[kind]()
-    known = all_known(facts, 11)
+    known = all_known(facts)
     assert same(rank_facts(model, facts, known, chunk=chunk), rank_facts(model, facts, known))
     assert same(
         rank_relations(model, facts, known, chunk=chunk), rank_relations(model, facts, known)
@@ -352,7 +352,7 @@ def test_no_more_scores_than_a_chunk_are_held_however_many_entities_there_are(
     chunk: int, n_entities: int
 ) -> None:
     facts, model = random_facts(n_entities=n_entities), Table(N_RELATIONS, n_entities)
-    rank_facts(model, facts, all_known(facts, n_entities), chunk=chunk)
+    rank_facts(model, facts, all_known(facts), chunk=chunk)
     assert max(rows * columns for rows, columns in model.shapes_asked) <= chunk
     assert (
         sum(rows * columns for rows, columns in model.shapes_asked)

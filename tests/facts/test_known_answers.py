@@ -33,7 +33,7 @@ def test_known_answers_equal_a_nested_loop(
     second: dict[int, list[tuple[int, ...]]],
     questions: dict[int, list[tuple[int, ...]]],
 ) -> None:
-    known = KnownAnswers.build([blocks(first), blocks(second)], N_RELATIONS, N_ENTITIES)
+    known = KnownAnswers.build([blocks(first), blocks(second)])
     everything = [fact for part in (first, second) for rows in part.values() for fact in rows]
     for arity in questions:
         batch = questions[arity] + first[arity]
@@ -55,14 +55,14 @@ def test_known_answers_equal_a_nested_loop(
 
 
 def test_the_open_column_is_never_read() -> None:
-    known = KnownAnswers.build([{2: Facts(np.array([1]), np.array([[2, 3]]))}], 2, 4)
+    known = KnownAnswers.build([{2: Facts(np.array([1]), np.array([[2, 3]]))}])
     nonsense = np.array([[2, -7], [2, 10**12]])
     assert known.lookup(np.array([1, 1]), nonsense, 1).values.tolist() == [3, 3]
     assert known.lookup(np.array([-5]), np.array([[2, 3]]), None).values.tolist() == [1]
 
 
 def test_ids_outside_the_vocabulary_are_unknown_not_somebody_else() -> None:
-    known = KnownAnswers.build([{2: Facts(np.array([1]), np.array([[0, 3]]))}], 2, 4)
+    known = KnownAnswers.build([{2: Facts(np.array([1]), np.array([[0, 3]]))}])
     assert (
         known.is_known(np.array([0, 1, -1]), np.array([[4, 0], [-4, 0], [0, 0]]), 1).tolist()
         == [False] * 3
@@ -73,6 +73,6 @@ def test_the_arrays_cannot_be_changed() -> None:
     facts = Facts(np.array([0]), np.array([[1, 2]]))
     with pytest.raises(ValueError, match="read-only"):
         facts.entities[0, 0] = 5
-    answers = next(iter(KnownAnswers.build([{2: facts}], 1, 3).slots.values()))
+    answers = next(iter(KnownAnswers.build([{2: facts}]).slots.values()))
     with pytest.raises(ValueError, match="read-only"):
         answers.answers[0] = 5

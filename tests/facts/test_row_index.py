@@ -13,7 +13,7 @@ def test_rows_are_found_whatever_the_size_of_the_vocabulary(size: int) -> None:
     rng = np.random.default_rng(0)
     table = rng.integers(0, size, (50, 6))
     table[:25, 2:] = table[25:, 2:]  # rows that differ in some columns only
-    index, numbers = RowIndex.build(list(table.T), [size] * 6)
+    index, numbers = RowIndex.build(list(table.T))
     distinct = sorted(set(map(tuple, table.tolist())))
     assert len(index) == len(distinct)
     assert [distinct.index(row) for row in map(tuple, table.tolist())] == numbers.tolist()

@@ -54,7 +54,7 @@ def test_held_out_facts_leave_every_symbol_where_that_can_be(
     facts: list[tuple[int, ...]], seed: int
 ) -> None:
     held_out = greedy(facts, seed, len(facts) // 5)
-    chosen = split_rows([np.array(facts)], 10, seed, held_out)
+    chosen = split_rows([np.array(facts)], np.arange(len(facts)), seed, held_out)
     left = {
         symbol for fact, is_out in zip(facts, chosen, strict=True) if not is_out for symbol in fact
     }
@@ -81,7 +81,7 @@ def test_the_seed_decides() -> None:
 def test_the_seed_decides_what_is_held_out_too() -> None:
     """Not only what of it is valid and what is test."""
     table = np.arange(200).reshape(100, 2) % 20
-    first, again, other = (split_rows([table], 20, seed, 20) for seed in (1, 1, 2))
+    first, again, other = (split_rows([table], np.arange(100), seed, 20) for seed in (1, 1, 2))
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
 
@@ -89,6 +89,6 @@ def test_the_seed_decides_what_is_held_out_too() -> None:
 def test_a_large_file_is_split_without_a_loop_over_facts() -> None:
     rng = np.random.default_rng(0)
     table = rng.integers(0, 30_000, (200_000, 4))
-    chosen = split_rows([table], 30_000, 0, 40_000)
+    chosen = split_rows([table], np.arange(200_000), 0, 40_000)
     assert chosen.sum() == 40_000
     assert np.array_equal(np.unique(table[~chosen]), np.unique(table))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from getd.errors import FactError
-from getd.facts.escape import escape, escape_expr, unescape_expr, wrong_escape
+from getd.facts.escape import escape, escape_names, unescape_names, wrong_escape
 from getd.facts.vocabulary import Vocabulary
 from tests.facts.names import NAMES
 
@@ -67,9 +67,9 @@ def test_names_that_no_file_can_hold_are_refused() -> None:
 
 @given(NAMES)
 def test_escaping_can_be_undone_and_leaves_one_line_without_tabs(name: str) -> None:
-    column = pl.select(escape_expr(pl.lit(name)).alias("name"))
+    column = escape_names(pl.Series([name]))
     assert column.item() == escape(name)
-    assert column.select(unescape_expr(pl.col("name"))).item() == name
+    assert unescape_names(column).item() == name
     assert not set("\t\n\r") & set(escape(name))
     assert wrong_escape(escape(name)) is None
 

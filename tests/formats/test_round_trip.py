@@ -59,7 +59,7 @@ def test_roles_survive_every_form_that_has_a_place_for_them(
         for relation, *entities in facts:
             # A relation has its roles in one order.
             ordered = orders.setdefault((relation, tuple(sorted(roles))), roles)
-            builder.add_row(ordered, (row, relation, entities[: len(roles)], 0))
+            builder.add_row(row, relation, ordered, entities[: len(roles)])
             row += 1
     named = builder.build()
     for form in ("parquet", "jsonl", "csv"):

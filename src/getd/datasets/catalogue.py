@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 import platformdirs
 
-from getd.datasets.download import Progress, fetch_files
+from getd.datasets.download import Progress, fetch
 from getd.datasets.synthetic import SYNTHETIC
+from getd.errors import DownloadError
+from getd.io.atomic import atomic_path
 from getd.io.lines import read_blocks
 
 
@@ -29,8 +30,8 @@ class DataSet:
     relations: int | None = None
     arities: str | None = None
     licence: str | None = None
-    addresses: tuple[str, ...] = ()  # with {name} and {split} to be filled in
-    columns: tuple[int, ...] | None = None
+    addresses: Sequence[str] = ()  # with {name} and {split} to be filled in
+    columns: Sequence[int] | None = None
     sha256: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -41,10 +42,8 @@ def _read_catalogue() -> dict[str, DataSet]:
 
     datasets = {}
     for name, table in tables.items():
-        columns = table.get("columns")
         table["facts"] = tuple(table["facts"])
-        table["addresses"] = tuple(addresses[table["addresses"]])
-        table["columns"] = None if columns is None else tuple(columns)
+        table["addresses"] = addresses[table["addresses"]]
         datasets[name] = DataSet(name=name, **table)
     return datasets
 
@@ -98,17 +97,21 @@ def cache_folder() -> Path:
 
 def download(dataset: DataSet, target: Path, progress: Progress | None = None) -> None:
     """Fetch a data set in normal form; ``target`` appears only when every file is right."""
-    addresses = {}
-    for file in dataset.sha256:
-        split = Path(file).stem
-        addresses[file] = [
-            address.format(name=dataset.name, split=split) for address in dataset.addresses
-        ]
-    convert = partial(normalise, columns=dataset.columns)
-    fetch_files(addresses, dataset.sha256, convert, target, progress)
+    with atomic_path(target) as folder:
+        folder.mkdir()
+        for file, expected in dataset.sha256.items():
+            names = {"name": dataset.name, "split": Path(file).stem}
+            urls = [address.format_map(names) for address in dataset.addresses]
+            data = normalise(fetch(urls, progress), dataset.columns)
+
+            digest = hashlib.sha256(data).hexdigest()
+            if digest != expected:
+                wrong = f"expected SHA-256 {expected}, found {digest}"
+                raise DownloadError(f"{target.name}/{file} from {urls[0]}: {wrong}")
+            (folder / file).write_bytes(data)
 
 
-def normalise(data: bytes, columns: tuple[int, ...] | None) -> bytes:
+def normalise(data: bytes, columns: Sequence[int] | None) -> bytes:
     r"""Published lines in normal form: relation first, one tab between fields.
 
     >>> normalise(b"a likes b\n", (1, 0, 2))
@@ -130,9 +133,7 @@ def changed_files(name: str, files: Mapping[str, list[Path]]) -> list[str]:
 
     changed = []
     for file, expected in DATASETS[name].sha256.items():
-        digest = hashlib.sha256()
-        for block in read_blocks(paths[file]) if file in paths else ():
-            digest.update(block)
-        if digest.hexdigest() != expected:
+        data = b"".join(read_blocks(paths[file])) if file in paths else b""
+        if hashlib.sha256(data).hexdigest() != expected:
             changed.append(file)
     return changed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations, product
+from itertools import combinations, cycle, product
 
 import numpy as np
 
@@ -44,14 +44,15 @@ def demo_facts(seed: int = 0) -> NamedFacts:
     builder = NamedFactsBuilder()
     for row, number in enumerate(rng.permutation(len(facts)).tolist()):
         relation, *entities = facts[number]
-        builder.add_row(ROLES[relation], (row, relation, entities, 0))
+        builder.add_row(row, relation, ROLES[relation], entities)
     return builder.build()
 
 
 def _facts(rng: np.random.Generator) -> Iterator[tuple[str, ...]]:
     cities = _CITIES.split(", ")
-    clubs = [f"{city} {_SUFFIXES[i % len(_SUFFIXES)]}" for i, city in enumerate(cities)]
-    leagues = [clubs[i : i + _CLUBS_PER_LEAGUE] for i in range(0, len(clubs), _CLUBS_PER_LEAGUE)]
+    named = zip(cities, cycle(_SUFFIXES), strict=False)
+    clubs = [f"{city} {suffix}" for city, suffix in named]
+    leagues = np.reshape(clubs, (-1, _CLUBS_PER_LEAGUE)).tolist()
     for league, members in zip(_LEAGUES, leagues, strict=True):
         for club in members:
             yield "member of", club, league
@@ -60,7 +61,7 @@ def _facts(rng: np.random.Generator) -> Iterator[tuple[str, ...]]:
         yield "based in", club, city
 
     names = [" ".join(name) for name in product(_FIRST_NAMES.split(), _LAST_NAMES.split())]
-    people = [names[i] for i in rng.permutation(len(names)).tolist()]
+    people = np.array(names)[rng.permutation(len(names))].tolist()
 
     # One coach and three players follow each career.
     careers = list(product(range(len(leagues)), range(_CLUBS_PER_LEAGUE), range(len(_STEPS))))

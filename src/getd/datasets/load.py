@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -171,8 +171,7 @@ def _check_one_arity(
     path: Path, facts: NamedFacts, arity: int | None, format_name: ReadFormat
 ) -> None:
     """Refuse facts of another arity than the chosen one, or than that of the first fact."""
-    first = facts.first()
-    arity = arity or (first[0] if first else 0)
+    arity = arity or facts.first()[0]
     problems = Problems(path, ": row {}" if format_name == "parquet" else ":{}")
     for other, block in facts.blocks.items():
         if other != arity:
@@ -191,9 +190,9 @@ def _choose_arities(named: NamedSplits, settings: DataSettings) -> NamedSplits:
             if settings.arity in (None, arity) and arity <= (settings.max_arity or arity)
         }
         if blocks:
-            splits[split] = facts.with_blocks(blocks)
+            splits[split] = replace(facts, blocks=blocks)
     if splits:
-        return NamedSplits(named.name, splits, named.notices)
+        return replace(named, splits=splits)
 
     limits = [f"arity {settings.arity}"] if settings.arity else []
     limits += [f"arity {settings.max_arity} or less"] if settings.max_arity else []

@@ -7,13 +7,14 @@ number of cells, however many relations, roles and arities there are.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 
 import numpy as np
 import polars as pl
 
-from getd.arrays import Bools, Ids, find_sorted
+from getd.arrays import Bools, Ids
 from getd.errors import FactFileError
 from getd.facts.named import Codes, NamedFacts, NamedFactsBuilder, new_block
 from getd.facts.relation import Roles, default_roles
@@ -22,10 +23,9 @@ from getd.io.problems import Problems
 from getd.visible import shorten
 
 
-def numbered(table: pl.DataFrame) -> pl.DataFrame:
-    """Rename the columns to 0, 1, …: a user's names may have a meaning for polars or for us."""
-    columns = enumerate(table.get_columns())
-    return pl.DataFrame([column.alias(str(index)) for index, column in columns])
+def numbered(columns: Iterable[pl.Series]) -> pl.DataFrame:
+    """Call columns 0, 1, …: a user's names may have a meaning for polars or for us."""
+    return pl.DataFrame({str(index): column for index, column in enumerate(columns)})
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,8 @@ class Columns:
 
     def select(self, indices: Sequence[int]) -> Columns:
         """Select columns, in the given order."""
-        cells = pl.DataFrame([self.cells.to_series(i) for i in indices])
-        return replace(self, header=[self.header[i] for i in indices], cells=numbered(cells))
+        header = [self.header[i] for i in indices]
+        return replace(self, header=header, cells=numbered(self.cells[:, i] for i in indices))
 
 
 def columns_to_named(table: Columns, relation: str, order: RoleOrder) -> NamedFacts:
@@ -56,7 +56,7 @@ def columns_to_named(table: Columns, relation: str, order: RoleOrder) -> NamedFa
     if relation_column is None:
         names = pl.Series([relation]).new_from_index(0, len(table.cells))
     else:
-        names = table.cells.to_series(relation_column)
+        names = table.cells[:, relation_column]
     for row in table.rows.filter(names == "").to_list():
         problems.add(row, "expected a name in column 'relation', found it empty")
 
@@ -69,12 +69,12 @@ def columns_to_named(table: Columns, relation: str, order: RoleOrder) -> NamedFa
     if is_positional:
         columns = sorted(positions, key=lambda i: int(table.header[i][1:]))
     if not columns:
-        raise FactFileError(problems.path, [("", "expected columns with entities, found none")])
+        raise FactFileError(problems.path, "expected columns with entities, found none")
 
     builder = NamedFactsBuilder()
     entities = table.select(columns)
     if is_positional:
-        roles = None if roles_column is None else table.cells.to_series(roles_column)
+        roles = "" if roles_column is None else table.cells[:, roles_column]
         _add_positional(builder, names, entities, roles)
     else:
         _add_by_role(builder, names, entities, order, every_role=relation_column is None)
@@ -89,62 +89,44 @@ def columns_to_named(table: Columns, relation: str, order: RoleOrder) -> NamedFa
 
 
 def _add_positional(
-    builder: NamedFactsBuilder, names: pl.Series, entities: Columns, role_lists: pl.Series | None
+    builder: NamedFactsBuilder, names: pl.Series, entities: Columns, role_lists: pl.Series | str
 ) -> None:
     """Add facts whose columns are positions; a row may list its roles, as JSON."""
+    problems = entities.problems
     rows = entities.rows.to_numpy()
     codes, empty = _codes(builder, entities)
     filled = codes != empty
     arity = filled.sum(axis=1)
 
-    # Rows may be shorter than the table, but have no holes.
-    width = filled.shape[1]
-    end = np.where(arity > 0, width - filled[:, ::-1].argmax(axis=1), 0)
-    holes = ~filled & (np.arange(width) < end[:, None])
-    for i, column in _first_holes(holes):
+    # Rows may be shorter than the table, but have no holes: no empty cell before a filled one.
+    filled_from = np.logical_or.accumulate(filled[:, ::-1], axis=1)[:, ::-1]
+    for i, column in _first_holes(filled_from & ~filled):
         name = entities.header[column]
         message = f"expected a name in every field, found column {name!r} empty"
-        entities.problems.add(int(rows[i]), message)
+        problems.add(int(rows[i]), message)
     _report_empty(names, entities, arity == 0)
-    if entities.problems.count:
+    if problems.count:
         return
 
-    if role_lists is None:
-        role_lists = pl.Series([""]).new_from_index(0, len(arity))
-    described = pl.DataFrame([pl.Series("arity", arity), role_lists.alias("roles")])
-    signature = _signatures(builder, described, rows, entities.problems)
-    relation = builder.relation_codes(names)
+    # A kind is an arity with a list of roles, which may be empty.
+    kinds, kind = _number_rows(pl.DataFrame({"arity": arity, "roles": role_lists}))
+    roles_of = [_parse_roles(text, n) for n, text in kinds.iter_rows()]
+    is_wrong = np.array([roles is None for roles in roles_of])
+    for i in np.flatnonzero(is_wrong[kind]).tolist():
+        n, text = kinds.row(kind[i])
+        expected = f"a JSON list of {n} role names in column 'roles'"
+        problems.add(int(rows[i]), f"expected {expected}, found {shorten(text)!r}")
+
+    relation = builder.relations.codes(names)
+    signature = builder.signature_codes(roles or () for roles in roles_of)[kind]
     for n in np.unique(arity).tolist():
         own = np.flatnonzero(arity == n)
         builder.add_block(new_block(rows[own], relation[own], signature[own], codes[own, :n]))
 
 
-def _signatures(
-    builder: NamedFactsBuilder, described: pl.DataFrame, rows: Ids, problems: Problems
-) -> Codes:
-    """The signature of each row from its arity and its list of roles, which may be empty."""
-    distinct = described.unique(maintain_order=True).with_row_index("kind")
-    joined = described.join(distinct, on=["arity", "roles"], how="left", maintain_order="left")
-    kind = joined["kind"].to_numpy()
-
-    signatures = np.zeros(len(distinct), dtype=np.uint32)
-    is_wrong = np.zeros(len(distinct), dtype=bool)
-    for number, arity, text in distinct.iter_rows():
-        roles = _parse_roles(text, arity) if text else default_roles(arity)
-        if roles is None:
-            is_wrong[number] = True
-        else:
-            signatures[number] = builder.signature(roles)
-
-    for i in np.flatnonzero(is_wrong[kind]).tolist():
-        arity, text = described.row(i)
-        expected = f"a JSON list of {arity} role names in column 'roles'"
-        problems.add(int(rows[i]), f"expected {expected}, found {shorten(text)!r}")
-    codes: Codes = signatures[kind]
-    return codes
-
-
 def _parse_roles(text: str, arity: int) -> Roles | None:
+    if not text:
+        return default_roles(arity)
     try:
         roles = json.loads(text)
     except (ValueError, RecursionError):
@@ -164,42 +146,37 @@ def _add_by_role(
     every_role: bool,
 ) -> None:
     """Add facts whose columns are roles: those that any row of a relation fills, or all."""
+    problems = entities.problems
     rows = entities.rows.to_numpy()
     codes, empty = _codes(builder, entities)
-    relation = builder.relation_codes(names)
-    first_row, kind = _first_rows(relation)
-    filled = np.ones((len(first_row), codes.shape[1]), dtype=bool)
-    if not every_role:
-        filled = _any_by_group(codes != empty, kind, len(first_row))
+    relation = builder.relations.codes(names)
 
     # A kind is a relation: the roles that it has, and the columns that hold them.
+    _, kind = _number_rows(names.to_frame("relation"))
+    cells = entities.cells.with_columns(names.alias("relation"))
+    kinds = cells.group_by("relation", maintain_order=True).agg((pl.all() != "").any())
     column_of = {name: column for column, name in enumerate(entities.header)}
     roles_of: list[Roles] = []
-    columns_of: list[list[int]] = []
-    for name, is_filled in zip(names.gather(first_row), filled, strict=True):
-        present = [entities.header[i] for i in np.flatnonzero(is_filled).tolist()]
-        path = str(entities.problems.path)
-        roles = order.table_roles(name, present, path) if present else ()
+    columns = np.zeros((len(kinds), codes.shape[1]), dtype=np.int64)
+    for name, *filled in kinds.iter_rows():
+        present = entities.header if every_role else list(compress(entities.header, filled))
+        roles = order.table_roles(name, present, str(problems.path)) if present else ()
+        columns[len(roles_of), : len(roles)] = [column_of[role] for role in roles]
         roles_of.append(roles)
-        columns_of.append([column_of[role] for role in roles])
-    signature = np.array([builder.signature(roles) for roles in roles_of], dtype=np.uint32)
-    arity = np.array([len(roles) for roles in roles_of])
-    _report_empty(names, entities, arity[kind] == 0)
+    arity = np.array([len(roles) for roles in roles_of])[kind]
+    signature = builder.signature_codes(roles_of)[kind]
+    _report_empty(names, entities, arity == 0)
 
     # One arity at a time, put the cells of each row in the order of its roles.
-    for n in sorted({*arity.tolist()} - {0}):
-        kinds = np.flatnonzero(arity == n)
-        columns = np.array([columns_of[i] for i in kinds])
-        own = np.flatnonzero(arity[kind] == n)
-        own_columns = columns[find_sorted(kinds, kind[own])]
-        cells = np.take_along_axis(codes[own], own_columns, axis=1)
-        builder.add_block(new_block(rows[own], relation[own], signature[kind[own]], cells))
+    for n in np.unique(arity[arity > 0]).tolist():
+        own = np.flatnonzero(arity == n)
+        cells_of = np.take_along_axis(codes[own], columns[kind[own], :n], axis=1)
+        builder.add_block(new_block(rows[own], relation[own], signature[own], cells_of))
 
-        for i, position in _first_holes(cells == empty):
+        for i, position in _first_holes(cells_of == empty):
             row = int(own[i])
             column = f"column {roles_of[kind[row]][position]!r} of relation {names[row]!r}"
-            message = f"expected a name in {column}, found it empty"
-            entities.problems.add(int(rows[row]), message)
+            problems.add(int(rows[row]), f"expected a name in {column}, found it empty")
 
 
 def _report_empty(names: pl.Series, entities: Columns, is_empty: Bools) -> None:
@@ -218,20 +195,12 @@ def _first_holes(holes: Bools) -> list[tuple[int, int]]:
 def _codes(builder: NamedFactsBuilder, entities: Columns) -> tuple[Codes, int]:
     """The codes of all cells, and the code of the empty text."""
     codes = builder.entity_table(entities.cells.get_columns())
-    return codes, int(builder.entity_codes(pl.Series([""]))[0])
+    return codes, int(builder.entities.codes(pl.Series([""]))[0])
 
 
-def _first_rows(values: Codes) -> tuple[Ids, Ids]:
-    """Where each distinct value occurs first, ascending, and which of these each value is."""
-    _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    number = np.empty(len(order), dtype=np.int64)
-    number[order] = np.arange(len(order))
-    return first[order], number[inverse.reshape(-1)]
-
-
-def _any_by_group(flags: Bools, groups: Ids, n_groups: int) -> Bools:
-    """The columns in which any row of a group has a flag; no group is without rows."""
-    order = np.argsort(groups, kind="stable")
-    starts = np.searchsorted(groups[order], np.arange(n_groups))
-    return np.logical_or.reduceat(flags[order], starts, axis=0)
+def _number_rows(table: pl.DataFrame) -> tuple[pl.DataFrame, Ids]:
+    """The distinct rows, in the order of their first appearance, and which of these each row is."""
+    distinct = table.unique(maintain_order=True)
+    numbered_rows = distinct.with_row_index("number")
+    joined = table.join(numbered_rows, on=table.columns, how="left", maintain_order="left")
+    return distinct, joined["number"].to_numpy()

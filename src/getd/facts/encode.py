@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import numpy as np
-import polars as pl
 
-from getd.arrays import Ids
+from getd.arrays import Ids, mark
 from getd.facts.facts import Blocks, Facts
 from getd.facts.named import Block, NamedFacts
 from getd.facts.relation import Relation
 from getd.facts.row_index import RowIndex, may_repeat
 from getd.facts.vocabulary import Vocabulary
+
+RelationIds = Mapping[Relation, int]
 
 
 @dataclass(frozen=True)
@@ -56,37 +56,26 @@ def distinct(numbers: Ids) -> tuple[Ids, Ids]:
     """``np.unique`` with the inverse; small numbers are not sorted but marked in a table."""
     largest = int(numbers.max(initial=0))
     if largest > 4 * len(numbers) + 1000:
-        values, inverse = np.unique(numbers, return_inverse=True)
-        return values, inverse.reshape(-1)
+        return np.unique(numbers, return_inverse=True)
 
-    is_used = np.zeros(largest + 1, dtype=bool)
-    is_used[numbers] = True
+    is_used = mark(largest + 1, [numbers])
     return np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[numbers]
 
 
-@dataclass(frozen=True)
-class EntityNames:
-    """The entities that named facts use: their numbers there, and their names."""
-
-    numbers: Ids
-    names: pl.Series
-
-    @classmethod
-    def of(cls, named: NamedFacts) -> EntityNames:
-        """Collect the entities of some facts."""
-        is_used = np.zeros(len(named.entities), dtype=bool)
-        for block in named.blocks.values():
-            is_used[block.entities] = True
-        numbers = np.flatnonzero(is_used)
-        return cls(numbers, named.entities.gather(numbers))
+def used_entities(named: NamedFacts) -> Ids:
+    """The numbers of the entities that named facts use."""
+    return np.flatnonzero(
+        mark(len(named.entities), (block.entities for block in named.blocks.values()))
+    )
 
 
 def encode_blocks(
-    named: NamedFacts, names: EntityNames, entities: Vocabulary, relations: Mapping[Relation, int]
+    named: NamedFacts, entities: Vocabulary, relations: RelationIds
 ) -> Iterator[tuple[Block, Facts]]:
     """Each block of named facts with its integers."""
+    used = used_entities(named)
     entity_ids = np.zeros(len(named.entities), dtype=np.int64)
-    entity_ids[names.numbers] = entities.ids(names.names)
+    entity_ids[used] = entities.ids(named.entities.gather(used))
     for block in named.blocks.values():
         own_relations, inverse = block_relations(named, block)
         relation_ids = np.array([relations[relation] for relation in own_relations], dtype=np.int64)
@@ -94,34 +83,28 @@ def encode_blocks(
 
 
 def encode(
-    named: NamedFacts, names: EntityNames, entities: Vocabulary, relations: Mapping[Relation, int]
+    named: NamedFacts, entities: Vocabulary, relations: RelationIds
 ) -> tuple[Blocks, Duplicates]:
     """Encode a split without duplicates: a block per arity, in the order of the rows."""
     blocks = {}
     repeated = 0
     reordered = 0
-    for block, facts in encode_blocks(named, names, entities, relations):
-        sizes = [len(relations)] + [len(entities)] * facts.arity
-        blocks[facts.arity], duplicates = _drop_duplicates(facts, block.arrangement, sizes)
+    for block, facts in encode_blocks(named, entities, relations):
+        blocks[facts.arity], duplicates = _drop_duplicates(facts, block.arrangement)
         repeated += duplicates.repeated
         reordered += duplicates.reordered
-    return MappingProxyType(dict(sorted(blocks.items()))), Duplicates(repeated, reordered)
+    return dict(sorted(blocks.items())), Duplicates(repeated, reordered)
 
 
-def _drop_duplicates(facts: Facts, arrangement: Ids, sizes: list[int]) -> tuple[Facts, Duplicates]:
+def _drop_duplicates(facts: Facts, arrangement: Ids) -> tuple[Facts, Duplicates]:
     """The distinct facts, in the order of their first appearance, and the duplicates."""
     columns = facts.columns()
     if not may_repeat(columns):
         return facts, Duplicates()
-    index, numbers = RowIndex.build(columns, sizes)
-    n_dropped = len(facts) - len(index)
-    if n_dropped == 0:
-        return facts, Duplicates()
-
-    first = np.full(len(index), len(facts))
-    np.minimum.at(first, numbers, np.arange(len(facts)))
+    index, numbers = RowIndex.build(columns)
+    _, first = np.unique(numbers, return_index=True)
 
     # Exact copies agree in their arrangement too.
-    arranged, _ = RowIndex.build([numbers, arrangement], [len(index), 1 + int(arrangement.max())])
-    n_repeated = len(facts) - len(arranged)
-    return facts.take(np.sort(first)), Duplicates(n_repeated, n_dropped - n_repeated)
+    arranged, _ = RowIndex.build([numbers, arrangement])
+    duplicates = Duplicates(len(facts) - len(arranged), len(arranged) - len(index))
+    return facts.take(np.sort(first)), duplicates

@@ -6,7 +6,8 @@ import re
 
 import polars as pl
 
-_PAIRS = (("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"))
+_ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
+_CHARACTERS = {written: character for character, written in _ESCAPES.items()}
 _WRONG = re.compile(r"(?:^|[^\\])(?:\\\\)*(\\(?:[^\\tnr]|$))", re.DOTALL)
 
 
@@ -16,10 +17,7 @@ def escape(name: str) -> str:
     >>> print(escape("a\tb\\c"))
     a\tb\\c
     """
-    name = name.replace("\\", "\\\\")
-    for character, written in _PAIRS:
-        name = name.replace(character, written)
-    return name
+    return "".join(_ESCAPES.get(character, character) for character in name)
 
 
 def wrong_escape(text: str) -> str | None:
@@ -32,17 +30,11 @@ def wrong_escape(text: str) -> str | None:
     return match.group(1) if match else None
 
 
-def escape_expr(column: pl.Expr) -> pl.Expr:
+def escape_names(names: pl.Series) -> pl.Series:
     """:func:`escape` for a whole column."""
-    column = column.str.replace_all("\\", "\\\\", literal=True)
-    for character, written in _PAIRS:
-        column = column.str.replace_all(character, written, literal=True)
-    return column
+    return names.str.replace_many(_ESCAPES)
 
 
-def unescape_expr(column: pl.Expr) -> pl.Expr:
+def unescape_names(names: pl.Series) -> pl.Series:
     """Read back what :func:`escape` wrote, for a whole column."""
-    column = column.str.replace_all("\\\\", "\0", literal=True)  # no name has a NUL
-    for character, written in _PAIRS:
-        column = column.str.replace_all(written, character, literal=True)
-    return column.str.replace_all("\0", "\\", literal=True)
+    return names.str.replace_many(_CHARACTERS)

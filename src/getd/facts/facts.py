@@ -81,15 +81,11 @@ class Facts:
 
 def join(*splits: Blocks) -> dict[int, Facts]:
     """Join the facts of several splits, one split after the other."""
-    parts: dict[int, list[Facts]] = {}
-    for blocks in splits:
-        for arity, facts in blocks.items():
-            parts.setdefault(arity, []).append(facts)
-
     joined = {}
-    for arity in sorted(parts):
-        relation = np.concatenate([facts.relation for facts in parts[arity]])
-        entities = np.concatenate([facts.entities for facts in parts[arity]])
+    for arity in sorted(set().union(*splits)):
+        parts = [blocks[arity] for blocks in splits if arity in blocks]
+        relation = np.concatenate([facts.relation for facts in parts])
+        entities = np.concatenate([facts.entities for facts in parts])
         joined[arity] = Facts(relation, entities)
     return joined
 
@@ -104,7 +100,7 @@ def sample_facts(blocks: Blocks, number: int | None, seed: int = 0) -> dict[int,
     if number is not None and number < 1:
         raise ConfigError(f"sample: expected at least 1 fact, found {number}")
 
-    kept = {arity: blocks[arity] for arity in sorted(blocks) if len(blocks[arity])}
+    kept = {arity: facts for arity, facts in sorted(blocks.items()) if len(facts)}
     if number is None or number >= count(kept):
         return kept
 

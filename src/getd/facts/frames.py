@@ -34,10 +34,10 @@ def table_to_named(table: pl.DataFrame, name: str, relation: str, order: RoleOrd
 
     try:
         with panics_as_errors():
-            cells = numbered(pl.DataFrame([_text(name, column) for column in table.get_columns()]))
+            cells = numbered(_text(name, column) for column in table)
     except Panic as error:
         message = f"expected columns of text, found others ({error})"
-        raise FactFileError(name, [("", message)]) from None
+        raise FactFileError(name, message) from None
 
     rows = pl.Series("line", range(1, len(table) + 1), dtype=pl.Int64)
     problems = Problems(name, location=": row {}")
@@ -74,7 +74,7 @@ def _text(table: str, column: pl.Series) -> pl.Series:
         return column.cast(pl.String).fill_null("")
     except (TypeError, pl.exceptions.PolarsError):
         message = f"expected text in column {column.name!r}, found {column.dtype}"
-        raise FactFileError(table, [("", message)]) from None
+        raise FactFileError(table, message) from None
 
 
 def _to_polars(frame: Any) -> pl.DataFrame:

@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from getd.errors import FactError, nearest
-from getd.facts.encode import Duplicates, EntityNames, encode, relations_of
+from getd.facts.encode import Duplicates, encode, relations_of, used_entities
 from getd.facts.facts import Blocks, Facts, count
 from getd.facts.frames import frame_to_named
 from getd.facts.known_answers import KnownAnswers
@@ -86,19 +86,18 @@ class KnowledgeBase:
         if not splits:
             raise FactError(f"{name}: expected facts, found none")
 
-        names = {split: EntityNames.of(named) for split, named in splits.items()}
-        entities = Vocabulary(pl.concat([own.names for own in names.values()]))
+        names = [named.entities.gather(used_entities(named)) for named in splits.values()]
+        entities = Vocabulary(pl.concat(names))
         labels = relation_labels(relations_of(splits.values()))
         relations = Vocabulary(labels.values())
-        relation_of = {label: relation for relation, label in labels.items()}
-        signatures = tuple(relation_of[label] for label in relations)
+        signatures = tuple(sorted(labels, key=labels.__getitem__))
         relation_ids = {relation: number for number, relation in enumerate(signatures)}
 
         blocks = {}
         duplicates = {}
         for split in SPLITS:
             if split in splits:
-                encoded = encode(splits[split], names[split], entities, relation_ids)
+                encoded = encode(splits[split], entities, relation_ids)
                 blocks[split], duplicates[split] = encoded
 
         kb = cls(name, entities, relations, signatures, blocks, duplicates)
@@ -194,8 +193,8 @@ class KnowledgeBase:
 
     def known(self, *splits: str) -> KnownAnswers:
         """The known answers in these splits; in all splits if none is named."""
-        blocks = [self.split(split) for split in splits] if splits else list(self.splits.values())
-        return KnownAnswers.build(blocks, self.n_relations, self.n_entities)
+        blocks = [self.split(split) for split in splits or self.splits]
+        return KnownAnswers.build(blocks)
 
     def decode(self, facts: Facts) -> list[tuple[str, ...]]:
         """Facts as ``(relation label, entity, …)``."""
@@ -218,7 +217,7 @@ def tuples_to_named(facts: Iterable[Sequence[Any]]) -> NamedFacts:
                 raise FactError(f"fact {row}: expected names, found {name!r}")
 
         relation, *entities = map(str, fact)
-        builder.add_row(default_roles(len(entities)), (row, relation, entities, 0))
+        builder.add_row(row, relation, default_roles(len(entities)), entities)
     return builder.build()
 
 
@@ -250,9 +249,9 @@ def _overlap_notices(kb: KnowledgeBase) -> list[str]:
 def overlap(kb: KnowledgeBase, first: str, second: str) -> int:
     """Count the facts of the second split that are in the first too."""
     number = 0
+    first_blocks = kb.splits.get(first, {})
     for arity, facts in kb.splits.get(second, {}).items():
-        others = kb.splits.get(first, {}).get(arity)
-        if others is not None:
-            index, _ = RowIndex.build(others.columns(), [kb.n_relations] + [kb.n_entities] * arity)
+        if arity in first_blocks:
+            index, _ = RowIndex.build(first_blocks[arity].columns())
             number += int((index.find(facts.columns()) >= 0).sum())
     return number

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import numpy as np
 
@@ -38,6 +37,9 @@ class Answers:
         rows = self.rows
         is_other = self.values != own[rows]
         return rows[is_other], self.values[is_other]
+
+
+_SlotKey = tuple[int, int | None]  # arity and position; None: the relation
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,24 +76,22 @@ class KnownAnswers:
     evaluation (from all facts).
 
     >>> facts = Facts(np.array([0, 0]), np.array([[1, 2], [1, 3]]))
-    >>> known = KnownAnswers.build([{2: facts}], n_relations=1, n_entities=4)
+    >>> known = KnownAnswers.build([{2: facts}])
     >>> known.lookup(np.array([0]), np.array([[1, 0]]), position=1).values.tolist()
     [2, 3]
     """
 
-    slots: Mapping[tuple[int, int | None], _Slot]  # by arity and position; None: the relation
+    slots: Mapping[_SlotKey, _Slot]
 
     @classmethod
-    def build(cls, splits: Sequence[Blocks], n_relations: int, n_entities: int) -> KnownAnswers:
+    def build(cls, splits: Sequence[Blocks]) -> KnownAnswers:
         """Index the facts of these splits together."""
-        slots: dict[tuple[int, int | None], _Slot] = {}
+        slots: dict[_SlotKey, _Slot] = {}
         for arity, facts in join(*splits).items():
             columns = [np.ascontiguousarray(column) for column in facts.columns()]
-            sizes = [n_relations] + [n_entities] * arity
-            for opened in range(arity + 1):
-                position = opened - 1 if opened else None
-                slots[arity, position] = _build_slot(columns, sizes, opened)
-        return cls(MappingProxyType(slots))
+            for opened, position in enumerate([None, *range(arity)]):
+                slots[arity, position] = _build_slot(columns, opened)
+        return cls(slots)
 
     def lookup(self, relation: Ids, entities: Ids, position: int | None) -> Answers:
         """The answers of each question ``(relation, entities)`` with ``position`` open.
@@ -103,22 +103,15 @@ class KnownAnswers:
 
     def others(self, facts: Facts, positions: Sequence[int | None]) -> OtherAnswers:
         """Look up the other answers of the questions of these facts, one for each position."""
-        answers = []
-        starts = []
-        counts = []
-        own = []
-        offset = 0
-        for position in positions:
-            values, first, number = self._spans(facts.relation, facts.entities, position)
-            answers.append(values)
-            starts.append(offset + first)
-            counts.append(number)
-            own.append(facts.relation if position is None else facts.entities[:, position])
-            offset += len(values)
+        spans = [self._spans(facts.relation, facts.entities, position) for position in positions]
+        answers, starts, counts = zip(*spans, strict=True)
+        ends = np.cumsum([len(values) for values in answers])
 
+        columns = facts.columns()
+        own = [columns[0 if position is None else 1 + position] for position in positions]
         return OtherAnswers(
             answers=np.concatenate(answers),
-            starts=np.column_stack(starts),
+            starts=np.column_stack(starts) + np.append(0, ends[:-1]),
             counts=np.column_stack(counts),
             own=np.column_stack(own),
         )
@@ -150,8 +143,8 @@ class KnownAnswers:
         slot = self.slots.get((entities.shape[1], position))
         if slot is None:
             return None, np.full(len(entities), -1, dtype=np.int64)
-        columns = [] if position is None else [relation]
-        columns += [entities[:, j] for j in range(entities.shape[1]) if j != position]
+        columns = [relation, *entities.T]
+        del columns[0 if position is None else 1 + position]
         return slot, slot.index.find(columns)
 
 
@@ -161,13 +154,13 @@ def _gather(answers: Ids, starts: Ids, counts: Ids) -> Answers:
     return Answers(offsets, answers[expand_spans(starts, counts)])
 
 
-def _build_slot(columns: Sequence[Ids], sizes: Sequence[int], opened: int) -> _Slot:
+def _build_slot(columns: Sequence[Ids], opened: int) -> _Slot:
     """Index the questions with one column open."""
-    given = [*columns[:opened], *columns[opened + 1 :]]
-    index, questions = RowIndex.build(given, [*sizes[:opened], *sizes[opened + 1 :]])
+    index, questions = RowIndex.build([*columns[:opened], *columns[opened + 1 :]])
 
-    pairs = np.unique(questions * sizes[opened] + columns[opened])
-    questions, answers = np.divmod(pairs, sizes[opened])
+    size = 1 + int(columns[opened].max(initial=0))
+    pairs = np.unique(questions * size + columns[opened])
+    questions, answers = np.divmod(pairs, size)
     offsets = np.searchsorted(questions, np.arange(len(index) + 1))
     for array in (offsets, answers):
         array.flags.writeable = False

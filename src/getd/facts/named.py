@@ -6,10 +6,10 @@ so facts of many signatures cost no more than facts of one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,10 +22,6 @@ from getd.facts.relation import Roles
 Codes = npt.NDArray[np.uint32]  # numbers of names, in the order of their arrival
 BATCH_ROWS = 100_000  # rows that are kept in Python before they become arrays
 
-# One fact on its way in: row (orders the facts of a file), relation, entities, and a number for how
-# its entities were rearranged into canonical order (0: not at all).
-Row = tuple[int, str, Sequence[str], int]
-
 
 @dataclass(frozen=True, eq=False)
 class Block:
@@ -35,20 +31,19 @@ class Block:
     relation: Codes  # (n,): numbers of relation names
     signature: Codes  # (n,): numbers of role signatures
     entities: Codes  # (n, arity): numbers of entity names
-    arrangement: Ids  # (n,): 0 for facts that were in canonical order already
+    arrangement: Ids  # (n,): how the entities were put into canonical order, 0: not at all
 
     def __len__(self) -> int:
         return len(self.row)
 
+    @property
+    def columns(self) -> tuple[Any, ...]:
+        """All arrays, in the order of the fields."""
+        return self.row, self.relation, self.signature, self.entities, self.arrangement
+
     def take(self, rows: Ids | Bools) -> Block:
         """Select facts by row numbers or by a mask."""
-        return Block(
-            self.row[rows],
-            self.relation[rows],
-            self.signature[rows],
-            self.entities[rows],
-            self.arrangement[rows],
-        )
+        return Block(*(column[rows] for column in self.columns))
 
 
 @dataclass(frozen=True)
@@ -64,17 +59,12 @@ class NamedFacts:
     def __len__(self) -> int:
         return sum(len(block) for block in self.blocks.values())
 
-    def with_blocks(self, blocks: Mapping[int, Block]) -> NamedFacts:
-        """Keep the names, replace the facts."""
-        return replace(self, blocks=MappingProxyType(dict(blocks)))
-
     def texts(self, arity: int) -> pl.DataFrame:
         """Relation and entities of a block as text, columns ``relation`` and ``"0" .. "n-1"``."""
         block = self.blocks[arity]
-        columns = [self.relations.gather(block.relation).alias("relation")]
-        for position in range(arity):
-            names = self.entities.gather(block.entities[:, position])
-            columns.append(names.alias(str(position)))
+        columns = {"relation": self.relations.gather(block.relation)}
+        for position, entities in enumerate(block.entities.T):
+            columns[str(position)] = self.entities.gather(entities)
         return pl.DataFrame(columns)
 
     def facts(self) -> Iterator[tuple[int, Roles, tuple[str, ...]]]:
@@ -91,12 +81,10 @@ class NamedFacts:
         numbered = [(row, fact) for row, _, fact in self.facts()]
         return [fact for _, fact in sorted(numbered, key=lambda item: item[0])]
 
-    def first(self) -> tuple[int, str] | None:
+    def first(self) -> tuple[int, str]:
         """Arity and relation of the first fact."""
-        if not len(self):
-            return None
-        arity = min(self.blocks, key=lambda arity: int(self.blocks[arity].row[0]))
-        return arity, str(self.relations[int(self.blocks[arity].relation[0])])
+        arity, block = min(self.blocks.items(), key=lambda item: item[1].row[0])
+        return arity, self.relations[int(block.relation[0])]
 
 
 def new_block(row: Ids, relation: Codes, signature: Codes, entities: Codes) -> Block:
@@ -113,23 +101,20 @@ def concatenate(parts: Sequence[NamedFacts]) -> NamedFacts:
     first_row = 0
     for part in parts:
         # Each file has numbered its names by itself.
-        relations = builder.relation_codes(part.relations)
-        entities = builder.entity_codes(part.entities)
-        signatures = [builder.signature(roles) for roles in part.signatures]
-        signature_codes = np.array(signatures, dtype=np.uint32)
+        relations = builder.relations.codes(part.relations)
+        entities = builder.entities.codes(part.entities)
+        signatures = builder.signature_codes(part.signatures)
 
-        last_row = 0
         for block in part.blocks.values():
             renumbered = Block(
                 block.row + first_row,
                 relations[block.relation],
-                signature_codes[block.signature],
+                signatures[block.signature],
                 entities[block.entities],
                 block.arrangement,
             )
             builder.add_block(renumbered)
-            last_row = max(last_row, int(block.row[-1]))
-        first_row += last_row + 1
+        first_row += 1 + max(int(block.row[-1]) for block in part.blocks.values())
 
     notices = tuple(notice for part in parts for notice in part.notices)
     return replace(builder.build(), notices=notices)
@@ -139,8 +124,8 @@ class NamedFactsBuilder:
     """Collects facts piece by piece; names are numbered at once, so each is held only once."""
 
     def __init__(self) -> None:
-        self._relations = _NameCodes("relation")
-        self._entities = _NameCodes("entity")
+        self.relations = _NameCodes()
+        self.entities = _NameCodes()
         self._signatures: dict[Roles, int] = {}
         self._parts: dict[int, list[Block]] = {}  # by arity
 
@@ -152,13 +137,9 @@ class NamedFactsBuilder:
         """The number of a role signature."""
         return self._signatures.setdefault(roles, len(self._signatures))
 
-    def relation_codes(self, names: pl.Series) -> Codes:
-        """The numbers of relation names."""
-        return self._relations.codes(names)
-
-    def entity_codes(self, names: pl.Series) -> Codes:
-        """The numbers of entity names."""
-        return self._entities.codes(names)
+    def signature_codes(self, signatures: Iterable[Roles]) -> Codes:
+        """The numbers of role signatures."""
+        return np.array([self.signature(roles) for roles in signatures], dtype=np.uint32)
 
     def entity_table(self, columns: Sequence[pl.Series]) -> Codes:
         """The numbers of the names in columns of equal length, ``(n, len(columns))``."""
@@ -170,7 +151,7 @@ class NamedFactsBuilder:
         for start in range(0, len(columns), step):
             part = columns[start : start + step]
             names = pl.concat([column.alias("") for column in part]) if len(part) > 1 else part[0]
-            codes[:, start : start + step] = self.entity_codes(names).reshape(len(part), n).T
+            codes[:, start : start + step] = self.entities.codes(names).reshape(len(part), n).T
         return codes
 
     def add_block(self, block: Block) -> None:
@@ -183,38 +164,35 @@ class NamedFactsBuilder:
         row, relation, *names = facts.get_columns()
         entities = self.entity_table(names)
         signature = np.full(len(facts), self.signature(roles), dtype=np.uint32)
-        relation_codes = self.relation_codes(relation)
-        self.add_block(new_block(row.to_numpy(), relation_codes, signature, entities))
+        relations = self.relations.codes(relation)
+        self.add_block(new_block(row.to_numpy(), relations, signature, entities))
 
-    def add_row(self, roles: Roles, row: Row) -> None:
+    def add_row(
+        self, row: int, relation: str, roles: Roles, entities: Sequence[str], arrangement: int = 0
+    ) -> None:
         """Add one fact; this is cheap, because the work is done for many at once."""
-        number, relation, entities, arrangement = row
         pending = self._pending.setdefault(len(roles), [])
-        pending.append((number, relation, self.signature(roles), entities, arrangement))
+        pending.append((row, relation, self.signature(roles), entities, arrangement))
         self._n_pending += 1
         if self._n_pending >= BATCH_ROWS:
             self._flush()
 
     def build(self) -> NamedFacts:
-        """Return all facts, each block in the order of its rows, with the names that they use."""
+        """Return all facts, each block in the order of its rows."""
         self._flush()
         blocks = {arity: _join_blocks(parts) for arity, parts in self._parts.items()}
         self._parts = {}
-
-        relations, relation_ids = self._relations.used([b.relation for b in blocks.values()])
-        entities, entity_ids = self._entities.used([b.entities for b in blocks.values()])
-        for arity, block in blocks.items():
-            relation = relation_ids[block.relation]
-            blocks[arity] = replace(block, relation=relation, entities=entity_ids[block.entities])
-        return NamedFacts(MappingProxyType(blocks), tuple(self._signatures), relations, entities)
+        relations = self.relations.names()
+        return NamedFacts(blocks, tuple(self._signatures), relations, self.entities.names())
 
     def _flush(self) -> None:
         for arity, pending in self._pending.items():
             rows, relations, signatures, facts, arrangements = zip(*pending, strict=True)
-            entities = self.entity_codes(text_series("entity", list(chain.from_iterable(facts))))
+            names = list(chain.from_iterable(facts))
+            entities = self.entities.codes(text_series("entity", names))
             block = Block(
                 np.array(rows, dtype=np.int64),
-                self.relation_codes(text_series("relation", relations)),
+                self.relations.codes(text_series("relation", relations)),
                 np.array(signatures, dtype=np.uint32),
                 entities.reshape(len(pending), arity),
                 np.array(arrangements, dtype=np.int64),
@@ -235,39 +213,30 @@ def text_series(name: str, values: Sequence[str | None]) -> pl.Series:
 class _NameCodes:
     """Names and their numbers, in the order of their arrival."""
 
-    def __init__(self, name: str) -> None:
-        self._dtype = pl.Categorical(pl.Categories.random(name))
+    def __init__(self) -> None:
+        self._dtype = pl.Categorical(pl.Categories.random())
 
         # Polars forgets the numbers as soon as no column has them.
         self._kept = pl.Series([""]).cast(self._dtype)
+        self._largest = 0
 
     def codes(self, names: pl.Series) -> Codes:
         """The numbers of names; a new name gets the next number."""
         codes: Codes = names.cast(pl.String).cast(self._dtype).to_physical().to_numpy()
+        self._largest = max(self._largest, int(codes.max(initial=0)))
         return codes
 
-    def used(self, arrays: Sequence[Codes]) -> tuple[pl.Series, Codes]:
-        """The names that arrays of codes use, and for each code its number among these names."""
-        largest = max((int(array.max()) for array in arrays), default=-1)
-        is_used = np.zeros(1 + largest, dtype=bool)
-        for array in arrays:
-            is_used[array] = True
-
-        codes = pl.Series("name", np.flatnonzero(is_used).astype(np.uint32))
-        names = codes.cat.to(self._dtype).cast(pl.String)
-        return names, np.cumsum(is_used, dtype=np.uint32) - np.uint32(1)
+    def names(self) -> pl.Series:
+        """The name of each number."""
+        codes = pl.Series("name", np.arange(1 + self._largest, dtype=np.uint32))
+        return codes.cat.to(self._dtype).cast(pl.String)
 
 
 def _join_blocks(parts: Sequence[Block]) -> Block:
     """Join blocks of one arity, in the order of their rows."""
     block = parts[0]
     if len(parts) > 1:
-        block = Block(
-            np.concatenate([part.row for part in parts]),
-            np.concatenate([part.relation for part in parts]),
-            np.concatenate([part.signature for part in parts]),
-            np.concatenate([part.entities for part in parts]),
-            np.concatenate([part.arrangement for part in parts]),
-        )
+        columns = zip(*(part.columns for part in parts), strict=True)
+        block = Block(*map(np.concatenate, columns))
     in_order = bool((block.row[1:] >= block.row[:-1]).all())
     return block if in_order else block.take(np.argsort(block.row, kind="stable"))

@@ -103,9 +103,8 @@ def find_relation(kb: KnowledgeBase, name: str) -> int:
 
 def _relation_of_arity(kb: KnowledgeBase, name: str, arity: int) -> int:
     """Find the relation with this label, or with this name, among those of an arity."""
-    labelled = [kb.relations.id(name)] if name in kb.relations else []
-    named = kb.relations_named.get(name, [])
-    for candidates in (labelled, named):
+    groups = _relations_called(kb, name)
+    for candidates in groups:
         fitting = [number for number in candidates if kb.signatures[number].arity == arity]
         if len(fitting) == 1:
             return fitting[0]
@@ -113,9 +112,7 @@ def _relation_of_arity(kb: KnowledgeBase, name: str, arity: int) -> int:
             labels = ", ".join(kb.relations.decode(fitting))
             raise FactError(f"relation {name!r} is one of {labels} here; ask by one of these names")
 
-    if not (labelled or named):
-        raise _unknown_relation(kb, name)
-    arities = sorted({kb.signatures[number].arity for number in labelled or named})
+    arities = sorted({kb.signatures[number].arity for number in groups[0]})
     expected = " or ".join(map(str, arities))
     raise FactError(f"relation {name!r} has {expected} entities, found {arity}")
 
@@ -124,11 +121,7 @@ def _parse_roles(
     kb: KnowledgeBase, relation: str, entities: Mapping[str, str | Sequence[str]]
 ) -> tuple[int, list[str]]:
     """Find the relation with this label or name, and with exactly these roles."""
-    labelled = [kb.relations.id(relation)] if relation in kb.relations else []
-    candidates = labelled or kb.relations_named.get(relation, [])
-    if not candidates:
-        raise _unknown_relation(kb, relation)
-
+    candidates = _relations_called(kb, relation)[0]
     names_of = {}
     for role, names in entities.items():
         names_of[role] = [names] if isinstance(names, str) else list(names)
@@ -146,7 +139,11 @@ def _parse_roles(
     raise FactError(f"relation {relation!r} has the roles {', '.join(roles)}, found {listed}{hint}")
 
 
-def _unknown_relation(kb: KnowledgeBase, name: str) -> UnknownName:
-    return UnknownName(
-        f"unknown relation {name!r}", lambda: nearest(name, sorted(kb.relations_named))
-    )
+def _relations_called(kb: KnowledgeBase, name: str) -> list[list[int]]:
+    """The relation with this label, and those with this name; either may be missing."""
+    labelled = [kb.relations.id(name)] if name in kb.relations else []
+    groups = [labelled, kb.relations_named.get(name, [])]
+    if not any(groups):
+        known = kb.relations_named
+        raise UnknownName(f"unknown relation {name!r}", lambda: nearest(name, sorted(known)))
+    return [group for group in groups if group]

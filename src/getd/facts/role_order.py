@@ -31,7 +31,7 @@ class RoleOrder:
         problem = f"{min(missing)!r} is missing" if missing else f"{min(added)!r} is there too"
         columns = f"the columns {', '.join(first)} as in {first_path}"
         message = f"expected for relation {relation!r} {columns}, but {problem}"
-        raise FactFileError(path, [("", message)])
+        raise FactFileError(path, message)
 
     def check_relation_column(self, present: bool, path: str) -> None:
         """Check that all tables of a data set have a relation column, or none has."""
@@ -41,4 +41,4 @@ class RoleOrder:
             expected = "a column 'relation'" if first else "no column 'relation'"
             actual = "one" if present else "none"
             message = f"expected {expected} as in {first_path}, found {actual}"
-            raise FactFileError(path, [("", message)])
+            raise FactFileError(path, message)

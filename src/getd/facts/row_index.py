@@ -25,8 +25,9 @@ class RowIndex:
     levels: tuple[Ids, ...]  # sorted distinct keys
 
     @classmethod
-    def build(cls, columns: Sequence[Ids], sizes: Sequence[int]) -> tuple[RowIndex, Ids]:
+    def build(cls, columns: Sequence[Ids]) -> tuple[RowIndex, Ids]:
         """Index a table given by its columns; also return the number of each of its rows."""
+        sizes = tuple(1 + int(column.max(initial=0)) for column in columns)
         levels: list[Ids] = []
         numbers = np.zeros(len(columns[0]), dtype=np.int64)
         size = 1
@@ -34,10 +35,9 @@ class RowIndex:
         while start < len(columns):
             numbers, start = _pack(numbers, size, columns, sizes, start)
             keys, numbers = np.unique(numbers, return_inverse=True)
-            numbers = numbers.reshape(-1).astype(np.int64, copy=False)
             levels.append(keys)
             size = max(len(keys), 1)
-        return cls(tuple(sizes), tuple(levels)), numbers
+        return cls(sizes, tuple(levels)), numbers
 
     def __len__(self) -> int:
         return len(self.levels[-1])
@@ -78,8 +78,8 @@ def _pack(
     Also return the column at which the next key starts.
     """
     stop = start
-    while stop < len(columns) and (stop == start or size * max(sizes[stop], 1) < KEY_LIMIT):
+    while stop < len(columns) and (stop == start or size * sizes[stop] < KEY_LIMIT):
         numbers = numbers * sizes[stop] + columns[stop]
-        size *= max(sizes[stop], 1)
+        size *= sizes[stop]
         stop += 1
     return numbers, stop

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from getd.arrays import Bools, Ids, expand_spans
-from getd.facts.encode import EntityNames, encode_blocks, relations_of
+from getd.facts.encode import encode_blocks, relations_of, used_entities
 from getd.facts.named import NamedFacts
 from getd.facts.row_index import RowIndex
 from getd.facts.vocabulary import Vocabulary
@@ -22,7 +22,7 @@ class _DistinctFacts:
 
     symbols: Ids  # (n, 1 + arity): entities and relations, with no number in common
     signature: Ids  # (n,)
-    fact_of_row: Ids  # (rows of the block,)
+    fact_of_row: Ids  # (rows of the block,): the distinct fact, counted through all blocks
 
 
 def split_named(named: NamedFacts, seed: int) -> dict[str, NamedFacts]:
@@ -34,14 +34,14 @@ def split_named(named: NamedFacts, seed: int) -> dict[str, NamedFacts]:
         return {}
 
     # Number the distinct facts over all blocks: by signature, then in order.
-    distinct, n_symbols = _distinct_facts(named)
+    distinct = _distinct_facts(named)
     signatures = np.concatenate([block.signature for block in distinct])
     n_facts = len(signatures)
     numbers = np.empty(n_facts, dtype=np.int64)
     numbers[np.argsort(signatures, kind="stable")] = np.arange(n_facts)
 
     members = [block.symbols for block in distinct]
-    is_held_out = split_rows(members, n_symbols, seed, 2 * (n_facts // 10), numbers)
+    is_held_out = split_rows(members, numbers, seed, 2 * (n_facts // 10))
     held_out = np.random.default_rng([seed, 1]).permutation(np.flatnonzero(is_held_out))
     split_of = np.zeros(n_facts, dtype=np.int64)
     split_of[held_out[::2]] = SPLITS.index("valid")
@@ -51,76 +51,52 @@ def split_named(named: NamedFacts, seed: int) -> dict[str, NamedFacts]:
     for i, split in enumerate(SPLITS):
         is_in_split = split_of[numbers] == i
         blocks = {}
-        start = 0
-        for arity, facts in zip(named.blocks, distinct, strict=True):
-            rows = is_in_split[start + facts.fact_of_row]
-            start += len(facts.signature)
+        for (arity, block), facts in zip(named.blocks.items(), distinct, strict=True):
+            rows = is_in_split[facts.fact_of_row]
             if rows.any():
-                blocks[arity] = named.blocks[arity].take(rows)
+                blocks[arity] = block.take(rows)
         if blocks:
-            splits[split] = replace(named.with_blocks(blocks), notices=())
+            splits[split] = replace(named, blocks=blocks, notices=())
     return splits
 
 
-def _distinct_facts(named: NamedFacts) -> tuple[list[_DistinctFacts], int]:
-    """The distinct facts of each block, and the number of symbols."""
+def _distinct_facts(named: NamedFacts) -> list[_DistinctFacts]:
+    """The distinct facts of each block."""
     relations = sorted(relations_of([named]))
     relation_ids = {relation: number for number, relation in enumerate(relations)}
-    names = EntityNames.of(named)
-    entities = Vocabulary(names.names)
-    n_symbols = len(entities) + len(relations)
+    entities = Vocabulary(named.entities.gather(used_entities(named)))
 
     blocks = []
-    for block, facts in encode_blocks(named, names, entities, relation_ids):
-        signature = block.signature.astype(np.int64)
-        rows = np.column_stack([signature, facts.relation + len(entities), facts.entities])
-        sizes = [len(named.signatures), *[n_symbols] * (1 + facts.arity)]
-        index, numbers = RowIndex.build(list(rows.T), sizes)
-        distinct = np.empty((len(index), rows.shape[1]), dtype=np.int64)
-        distinct[numbers] = rows
-        blocks.append(_DistinctFacts(distinct[:, 1:], distinct[:, 0], numbers))
-    return blocks, n_symbols
+    start = 0
+    for block, facts in encode_blocks(named, entities, relation_ids):
+        rows = np.column_stack([block.signature, facts.relation + len(entities), facts.entities])
+        _, numbers = RowIndex.build(list(rows.T))
+        _, first = np.unique(numbers, return_index=True)
+        distinct = rows[first]
+        blocks.append(_DistinctFacts(distinct[:, 1:], distinct[:, 0], start + numbers))
+        start += len(distinct)
+    return blocks
 
 
-def split_rows(
-    members: Sequence[Ids],
-    n_symbols: int,
-    seed: int,
-    held_out: int,
-    numbers: Ids | None = None,
-) -> Bools:
+def split_rows(members: Sequence[Ids], numbers: Ids, seed: int, held_out: int) -> Bools:
     """Choose facts to hold out at random, so that the rest still has every symbol if possible.
 
-    Parameters
-    ----------
-    members
-        Blocks ``(n, k)`` of symbols (entities and relations, with no number in common).
-    n_symbols
-        The number of symbols.
-    held_out
-        The number of facts to choose; if covering every symbol leaves too few, the rest is random.
-    numbers
-        The number of each fact, block by block; by default they are counted.
+    ``members`` are blocks ``(n, k)`` of symbols (entities and relations, with no number in common),
+    ``numbers`` the numbers of their facts, block by block. If covering every symbol leaves fewer
+    than ``held_out`` facts, the rest is random. Returns a mask over the facts, by their numbers.
 
-    Returns
-    -------
-    A mask over the facts, by their numbers.
-
-    Notes
-    -----
     This does in rounds what one would do fact by fact: go through the facts in random order and
     take each whose symbols all stay in other facts. In a round, of a symbol with ``c`` facts left
     the first ``c - 1`` candidates may go.
     """
-    n_facts = sum(len(block) for block in members)
-    facts, symbols = _pairs(members)
-    if numbers is not None:
-        facts = numbers[facts]
+    n_facts = len(numbers)
+    indices, symbols = _pairs(members)
+    facts = numbers[indices]
     rank = np.random.default_rng(seed).permutation(n_facts)
 
     chosen = np.zeros(n_facts, dtype=bool)
     is_candidate = np.ones(n_facts, dtype=bool)
-    n_left = np.bincount(symbols, minlength=n_symbols)
+    n_left = np.bincount(symbols)
     while chosen.sum() < held_out and is_candidate.any():
         # A fact that is the last one of a symbol stays.
         is_candidate[facts[n_left[symbols] < 2]] = False
@@ -137,7 +113,7 @@ def split_rows(
         going = going[np.argsort(rank[going])][: held_out - int(chosen.sum())]
         chosen[going] = True
         is_candidate[going] = False
-        n_left -= np.bincount(symbols[np.isin(facts, going)], minlength=n_symbols)
+        n_left -= np.bincount(symbols[np.isin(facts, going)], minlength=len(n_left))
 
     rest = np.flatnonzero(~chosen)
     chosen[rest[np.argsort(-rank[rest])][: held_out - int(chosen.sum())]] = True

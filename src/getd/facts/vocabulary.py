@@ -12,7 +12,7 @@ import polars as pl
 
 from getd.arrays import Ids
 from getd.errors import MAX_COMPARED, FactError, UnknownName, nearest
-from getd.facts.escape import escape_expr, unescape_expr
+from getd.facts.escape import escape_names, unescape_names
 from getd.facts.named import text_series
 from getd.io.atomic import atomic_path
 from getd.io.lines import BOM, read_blocks
@@ -90,9 +90,8 @@ class Vocabulary(Sequence[str]):
 
     def save(self, path: Path) -> None:
         """Write one name a line, escaped, whole or not at all."""
-        lines = self._names.to_frame().select(escape_expr(pl.col("name"))).to_series()
         with atomic_path(path) as temporary:
-            write_lines(temporary, lines)
+            write_lines(temporary, escape_names(self._names))
 
     @classmethod
     def open(cls, path: Path) -> Vocabulary:
@@ -104,7 +103,7 @@ class Vocabulary(Sequence[str]):
             raise FactError(f"{path}: {message}") from None
 
         lines = pl.Series("name", text.split("\n")[:-1], dtype=pl.String)
-        names = lines.to_frame().select(unescape_expr(pl.col("name"))).to_series()
+        names = unescape_names(lines)
         vocabulary = cls(names)
         if not vocabulary.names.equals(names):
             raise FactError(f"{path}: expected distinct names in ascending order, found others")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
@@ -26,39 +25,28 @@ from getd.io.problems import Problems
 _Group = list[tuple[int, list[str]]]  # rows of one length, each with the line it begins on
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows with the same number of fields."""
+# Rows with the same number of fields: the column ``line``, where each row begins, and the columns
+# 0, 1, … of text, where an empty field is null.
+Rows = pl.DataFrame
 
-    lines: Ids  # (n,): the line that each row begins on
-    fields: pl.DataFrame  # columns of text; an empty field is null
 
-    def __iter__(self) -> Iterator[tuple[int, tuple[str, ...]]]:
-        return zip(self.lines.tolist(), self.fields.iter_rows(), strict=True)
+def _to_rows(lines: Ids, fields: Iterable[pl.Series]) -> Rows:
+    return numbered(fields).insert_column(0, pl.Series("line", lines))
 
-    def filter(self, chosen: pl.Series) -> Rows:
-        return Rows(self.lines[chosen.to_numpy()], self.fields.filter(chosen))
 
-    def with_lines(self) -> pl.DataFrame:
-        """The columns ``line``, and 0, 1, … of the fields."""
-        columns = numbered(self.fields).get_columns()
-        return pl.DataFrame([pl.Series("line", self.lines), *columns])
+def report(rows: Rows, problems: Problems, message: str) -> None:
+    """Add every row to the problems."""
+    for line in rows["line"]:
+        problems.add(line, message)
 
-    def report(self, problems: Problems, message: str) -> None:
-        """Add every row to the problems."""
-        for line in self.lines.tolist():
-            problems.add(line, message)
 
-    def report_empty(self, problems: Problems) -> bool:
-        """Add every row with an empty field to the problems; return whether there is any."""
-        if not any(column.has_nulls() for column in self.fields):
-            return False
-
-        has_empty = self.fields.select(pl.any_horizontal(pl.all().is_null())).to_series()
-        for line, row in self.filter(has_empty):
-            number = row.index(None) + 1
-            problems.add(line, f"expected a name in every field, found field {number} empty")
-        return True
+def report_empty(rows: Rows, problems: Problems) -> bool:
+    """Add every row with an empty field to the problems; return whether there is any."""
+    has_empty = rows.select(pl.any_horizontal(pl.all().is_null())).to_series()
+    for line, *fields in rows.filter(has_empty).iter_rows():
+        number = fields.index(None) + 1
+        problems.add(line, f"expected a name in every field, found field {number} empty")
+    return has_empty.any()
 
 
 def line_numbers(piece: Piece) -> Ids:
@@ -73,11 +61,11 @@ def split_fields(data: bytes, lines: Ids, separator: str) -> Iterator[Rows]:
 
     rectangle = _rectangle(data, len(lines), separator)
     if rectangle is not None:
-        yield Rows(lines, rectangle)
+        yield _to_rows(lines, rectangle)
         return
 
     for group, part in _group_lines(data, lines, separator.encode()):
-        yield Rows(group, _columns(part, separator))
+        yield _to_rows(group, _columns(part, separator))
 
 
 def _rectangle(data: bytes, n_lines: int, separator: str) -> pl.DataFrame | None:
@@ -184,14 +172,14 @@ def _quoted_rows(
         start = first.first_line + reader.line_num
 
         if n_rows >= BATCH_ROWS:
-            yield from map(_to_rows, groups.values())
+            yield from map(_group_to_rows, groups.values())
             groups = {}
             n_rows = 0
-    yield from map(_to_rows, groups.values())
+    yield from map(_group_to_rows, groups.values())
 
 
-def _to_rows(group: _Group) -> Rows:
-    columns = zip(*(row for _, row in group), strict=True)
-    series = [pl.Series(str(i), column, dtype=pl.String) for i, column in enumerate(columns)]
-    fields = pl.DataFrame(series).select(pl.when(pl.all() != "").then(pl.all()))  # empty: null
-    return Rows(np.array([line for line, _ in group]), fields)
+def _group_to_rows(group: _Group) -> Rows:
+    lines, rows = zip(*group, strict=True)
+    columns = zip(*rows, strict=True)
+    fields = numbered(pl.Series(column, dtype=pl.String) for column in columns)
+    return _to_rows(np.array(lines), fields.select(pl.when(pl.all() != "").then(pl.all())))

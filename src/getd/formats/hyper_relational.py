@@ -17,7 +17,7 @@ import polars as pl
 from getd.errors import WriteError
 from getd.facts.named import NamedFacts, NamedFactsBuilder
 from getd.facts.relation import Relation, Roles
-from getd.formats.csv_rows import Rows, looks_like_csv, read_csv_rows
+from getd.formats.csv_rows import Rows, looks_like_csv, read_csv_rows, report, report_empty
 from getd.formats.format import Format, Head, ReadOptions
 from getd.formats.line_writer import BlockTexts, write_facts
 from getd.io.lines import MAX_LINE
@@ -44,7 +44,7 @@ class HyperBuilder(NamedFactsBuilder):
 
     def add_triples(self, rows: Rows) -> None:
         """Add many facts without qualifiers: columns subject, relation, object."""
-        line, subject, relation, other = rows.with_lines().get_columns()
+        line, subject, relation, other = rows
         self.add(MAIN_ROLES, pl.DataFrame([line, relation, subject, other]))
 
     def add_fact(self, line: int, fact: HyperFact) -> None:
@@ -57,7 +57,7 @@ class HyperBuilder(NamedFactsBuilder):
         qualifiers = [fact.qualifiers[i] for i in order]
         roles = (*MAIN_ROLES, *(name for name, _ in qualifiers))
         entities = [fact.subject, fact.object, *(value for _, value in qualifiers)]
-        self.add_row(roles, (line, fact.relation, entities, arrangement))
+        self.add_row(line, fact.relation, roles, entities, arrangement)
 
 
 def is_hyper_csv(head: Head) -> bool:
@@ -81,17 +81,17 @@ def read_hyper_csv(path: Path, options: ReadOptions) -> NamedFacts:
     builder = HyperBuilder()
     problems = Problems(path)
     for rows in read_csv_rows(path, ",", problems):
-        width = rows.fields.width
+        width = rows.width - 1
         if width < 3 or width % 2 == 0:
             expected = "subject,relation,object and pairs of qualifier,value"
             fields = "field" if width == 1 else "fields"
-            rows.report(problems, f"expected {expected}, found {width} {fields}")
-        elif rows.report_empty(problems):
+            report(rows, problems, f"expected {expected}, found {width} {fields}")
+        elif report_empty(rows, problems):
             continue
         elif width == 3:
             builder.add_triples(rows)
         else:
-            for line, (subject, relation, other, *rest) in rows:
+            for line, subject, relation, other, *rest in rows.iter_rows():
                 qualifiers = list(zip(rest[::2], rest[1::2], strict=True))
                 builder.add_fact(line, HyperFact(subject, relation, other, qualifiers))
     problems.check()

@@ -42,7 +42,7 @@ def read_jsonl(path: Path, options: ReadOptions) -> NamedFacts:
     builder = NamedFactsBuilder()
     parse = partial(_parse_fact, order=options.role_order)
     for line, (relation, roles, names) in parse_records(path, parse):
-        builder.add_row(roles, (line, relation, names, 0))
+        builder.add_row(line, relation, roles, names)
     return builder.build()
 
 

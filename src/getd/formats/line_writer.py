@@ -50,7 +50,7 @@ class BlockTexts:
         for signature in signatures:
             texts += texts_of(self.facts.signatures[signature])
         written = write(pl.Series(texts, dtype=pl.String)) if write else texts
-        return self.add(written) + which.reshape(-1) * (len(texts) // len(signatures))
+        return self.add(written) + which * (len(texts) // len(signatures))
 
     def join(self, columns: Sequence[Ids], separator: str = "") -> pl.Series:
         """Join the texts of each row of these columns into a line."""

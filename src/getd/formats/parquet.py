@@ -30,10 +30,10 @@ def read_parquet(path: Path, options: ReadOptions) -> NamedFacts:
         table = decode_parquet(b"".join(read_blocks(path)))
     except BrokenParquet as error:
         message = f"expected a whole Parquet file, found a broken one ({error})"
-        raise FactFileError(path, [("", message)]) from None
+        raise FactFileError(path, message) from None
 
     if len(table) == 0:
-        raise FactFileError(path, [("", "expected facts, found a table without rows")])
+        raise FactFileError(path, "expected facts, found a table without rows")
     return table_to_named(table, str(path), options.relation, options.role_order)
 
 

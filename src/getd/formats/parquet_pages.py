@@ -9,7 +9,8 @@ parquet.thrift), where fields go by their numbers.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from io import SEEK_CUR, BytesIO
+from typing import Any, BinaryIO
 
 _Struct = dict[int, Any]  # fields by number
 
@@ -27,7 +28,7 @@ _TRUE, _FALSE, _I8, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 1, 2, 3, 7, 8
 _MAX_SHIFT = 63  # bits of the longest number
 
 # What bytes that mean something else lead to
-_UNREADABLE = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
+_UNREADABLE = (AttributeError, LookupError, OverflowError, TypeError, ValueError, RecursionError)
 
 
 class BrokenParquet(Exception):
@@ -36,18 +37,18 @@ class BrokenParquet(Exception):
 
 def check_pages(data: bytes) -> None:
     """Refuse pages that claim more values than they can have; polars reports other damage."""
+    file = BytesIO(data)
     try:
         footer_size = int.from_bytes(data[-8:-4], "little")
-        footer, _ = _read_struct(data, len(data) - 8 - footer_size)
-        columns = [
-            column[_META_DATA] for group in footer[_ROW_GROUPS] for column in group[_COLUMNS]
-        ]
+        file.seek(len(data) - 8 - footer_size)
+        groups = _read_struct(file)[_ROW_GROUPS]
+        columns = [column[_META_DATA] for group in groups for column in group[_COLUMNS]]
     except _UNREADABLE:
         return
 
     for column in columns:
         try:
-            for number, limit in _value_counts(data, column):
+            for number, limit in _value_counts(file, column, len(data)):
                 if not 0 <= number <= limit:
                     raise BrokenParquet(
                         f"a page of {number:,} values, where at most {limit:,} can be"
@@ -56,7 +57,7 @@ def check_pages(data: bytes) -> None:
             continue
 
 
-def _value_counts(data: bytes, column: _Struct) -> Iterator[tuple[int, int]]:
+def _value_counts(file: BinaryIO, column: _Struct, file_size: int) -> Iterator[tuple[int, int]]:
     """How many values a column and each of its pages claim, and how many they can have."""
     limit = column[_N_VALUES]
     offsets = (column.get(_DATA_OFFSET), column.get(_DICTIONARY_OFFSET))
@@ -65,80 +66,71 @@ def _value_counts(data: bytes, column: _Struct) -> Iterator[tuple[int, int]]:
     yield limit, max(limit, 0)
 
     n_values = 0
-    while start < end and n_values < limit:
-        header, start = _read_struct(data, start)
-        start += max(header[_PAGE_SIZE], 0)
+    file.seek(start)
+    while file.tell() < end and n_values < limit:
+        header = _read_struct(file)
+        file.seek(max(header[_PAGE_SIZE], 0), SEEK_CUR)
         for page in (_DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_V2):
-            if page in header:
-                number = header[page][_PAGE_VALUES]
-                is_dictionary = page == _DICTIONARY_PAGE
-                yield number, len(data) if is_dictionary else limit
-                n_values += 0 if is_dictionary else number
+            if page not in header:
+                continue
+            number = header[page][_PAGE_VALUES]
+            if page == _DICTIONARY_PAGE:
+                yield number, file_size
+            else:
+                yield number, limit
+                n_values += number
 
 
-def _read_struct(data: bytes, offset: int) -> tuple[_Struct, int]:
-    """The fields of a struct, and the offset behind it."""
-    if offset < 0:
-        raise IndexError
-
+def _read_struct(file: BinaryIO) -> _Struct:
+    """The fields of a struct."""
     fields: _Struct = {}
     number = 0
-    while head := data[offset]:
-        offset += 1
-        if head >> 4:
-            number += head >> 4
-        else:
-            number, offset = _read_integer(data, offset)
-        fields[number], offset = _read_value(data, offset, head & 15)
-    return fields, offset + 1
+    while head := _read_byte(file):
+        step = head >> 4
+        number = number + step if step else _read_integer(file)
+        fields[number] = _read_value(file, head & 15)
+    return fields
 
 
-def _read_value(data: bytes, offset: int, kind: int) -> tuple[Any, int]:
-    """A value of a kind, and the offset behind it; numbers with a point and texts are skipped."""
+def _read_value(file: BinaryIO, kind: int) -> Any:
+    """A value of a kind; numbers with a point and texts are skipped."""
     if kind in (_TRUE, _FALSE):  # a boolean is its type
-        return kind == _TRUE, offset
+        return kind == _TRUE
     if kind == _I8:
-        return data[offset], offset + 1
-    if kind == _DOUBLE:
-        return None, offset + 8
-    if kind == _BINARY:
-        length, offset = _read_varint(data, offset)
-        return None, offset + length
+        return _read_byte(file)
+    if kind in (_DOUBLE, _BINARY):
+        file.seek(8 if kind == _DOUBLE else _read_varint(file), SEEK_CUR)
+        return None
     if kind in (_LIST, _SET):
-        return _read_list(data, offset)
+        return _read_list(file)
     if kind == _MAP:
         raise TypeError  # Parquet has none
-    return _read_struct(data, offset) if kind == _STRUCT else _read_integer(data, offset)
+    return _read_struct(file) if kind == _STRUCT else _read_integer(file)
 
 
-def _read_list(data: bytes, offset: int) -> tuple[list[Any], int]:
-    length = data[offset] >> 4
-    kind = data[offset] & 15
-    offset += 1
+def _read_list(file: BinaryIO) -> list[Any]:
+    head = _read_byte(file)
+    length = head >> 4
     if length == 15:
-        length, offset = _read_varint(data, offset)
-
-    values = []
-    for _ in range(length):
-        value, offset = _read_value(data, offset, max(kind, _I8))  # a boolean is a byte
-        values.append(value)
-    return values, offset
+        length = _read_varint(file)
+    kind = max(head & 15, _I8)  # a boolean is a byte
+    return [_read_value(file, kind) for _ in range(length)]
 
 
-def _read_varint(data: bytes, offset: int) -> tuple[int, int]:
+def _read_integer(file: BinaryIO) -> int:
+    value = _read_varint(file)
+    return (value >> 1) ^ -(value & 1)
+
+
+def _read_varint(file: BinaryIO) -> int:
     value = 0
-    shift = 0
-    while True:
-        byte = data[offset]
+    for shift in range(0, _MAX_SHIFT + 1, 7):
+        byte = _read_byte(file)
         value |= (byte & 127) << shift
-        offset += 1
-        shift += 7
         if byte < 128:
-            return value, offset
-        if shift > _MAX_SHIFT:
-            raise TypeError  # longer than any number
+            return value
+    raise TypeError  # longer than any number
 
 
-def _read_integer(data: bytes, offset: int) -> tuple[int, int]:
-    value, offset = _read_varint(data, offset)
-    return (value >> 1) ^ -(value & 1), offset
+def _read_byte(file: BinaryIO) -> int:
+    return file.read(1)[0]

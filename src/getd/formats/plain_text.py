@@ -12,10 +12,10 @@ import polars as pl
 
 from getd.errors import WriteError
 from getd.facts.encode import block_relations
-from getd.facts.escape import escape, escape_expr, unescape_expr, wrong_escape
+from getd.facts.escape import escape, escape_names, unescape_names, wrong_escape
 from getd.facts.named import NamedFacts, NamedFactsBuilder
 from getd.facts.relation import Relation, default_roles, relation_labels
-from getd.formats.csv_rows import Rows, line_numbers, split_fields
+from getd.formats.csv_rows import Rows, line_numbers, report_empty, split_fields
 from getd.formats.format import Format, Head, ReadOptions
 from getd.formats.line_writer import BlockTexts, write_facts
 from getd.io.lines import read_pieces
@@ -37,18 +37,17 @@ def read_text(path: Path, options: ReadOptions) -> NamedFacts:
     builder = NamedFactsBuilder()
     problems = Problems(path)
     for rows in _read_rows(path):
-        if rows.fields.width == 1:
-            for line, (name,) in rows:
+        if rows.width == 2:  # the line and one field
+            for line, name in rows.iter_rows():
                 message = f"expected a relation and at least one entity, found only {name!r}"
                 problems.add(line, message)
-        elif not rows.report_empty(problems):
+        elif not report_empty(rows, problems):
             rows = _unescape(rows, problems) if options.escaped else rows
-            builder.add(default_roles(rows.fields.width - 1), rows.with_lines())
+            builder.add(default_roles(rows.width - 2), rows)
     problems.check()
 
     facts = builder.build()
-    first = facts.first()
-    if first and first[1].lower() == "relation":
+    if len(facts) and facts.first()[1].lower() == "relation":
         notice = "the first line looks like a header; plain text has none: read as a fact"
         return replace(facts, notices=(f"{path}: {notice}",))
     return facts
@@ -57,28 +56,26 @@ def read_text(path: Path, options: ReadOptions) -> NamedFacts:
 def _read_rows(path: Path) -> Iterator[Rows]:
     for piece in read_pieces(path):
         for rows in split_fields(piece.data, line_numbers(piece), "\t"):
-            if rows.fields.width > 1:
+            if rows.width > 2:
                 yield rows
                 continue
 
             # Lines without a tab: no spaces at their ends, single ones within.
-            data = "".join(f"{line}\n" for line in rows.fields.to_series()).encode()
+            data = "".join(f"{line}\n" for line in rows["0"]).encode()
             if b"  " in data or b" \n" in data or b"\n " in data or data.startswith(b" "):
                 data = re.sub(rb"^ +| +$", b"", data, flags=re.MULTILINE)
                 data = re.sub(rb" +", b" ", data)
-            yield from split_fields(data, rows.lines, " ")
+            yield from split_fields(data, rows["line"].to_numpy(), " ")
 
 
 def _unescape(rows: Rows, problems: Problems) -> Rows:
-    has_escape = pl.any_horizontal(pl.all().str.contains("\\", literal=True))
-    suspects = rows.fields.select(has_escape).to_series()
-    if not suspects.any():
-        return rows
-
-    for line, names in rows.filter(suspects):
+    has_escape = pl.any_horizontal(pl.col(pl.String).str.contains("\\", literal=True))
+    for line, *names in rows.filter(has_escape).iter_rows():
         if wrong := next(filter(None, map(wrong_escape, names)), None):
             problems.add(line, f"expected the escapes \\\\ \\t \\n \\r, found {wrong}")
-    return replace(rows, fields=rows.fields.select(unescape_expr(pl.all())))
+
+    line, *fields = rows
+    return pl.DataFrame([line, *map(unescape_names, fields)])
 
 
 def write_text(facts: NamedFacts, path: Path, relations: Iterable[Relation]) -> None:
@@ -88,14 +85,10 @@ def write_text(facts: NamedFacts, path: Path, relations: Iterable[Relation]) -> 
     def to_lines(texts: BlockTexts) -> pl.Series:
         own, which = block_relations(facts, texts.block)
         relation = texts.add([escape(name_of[relation]) for relation in own]) + which
-        entities = texts.add_entities(_escaped)
+        entities = texts.add_entities(escape_names)
         return texts.join([relation, *entities.T], "\t")
 
     write_facts(path, facts, to_lines)
-
-
-def _escaped(names: pl.Series) -> pl.Series:
-    return names.to_frame("name").select(escape_expr(pl.col("name"))).to_series()
 
 
 def _names_without_roles(relations: Iterable[Relation]) -> dict[Relation, str]:

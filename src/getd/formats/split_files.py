@@ -39,7 +39,7 @@ def find_splits(folder: Path) -> SplitFiles:
     try:
         exact, loose, others = _sort_out(folder)
     except OSError as error:
-        raise FactFileError(folder, [("", f"cannot be read: {error.strerror or error}")]) from None
+        raise FactFileError(folder, f"cannot be read: {error.strerror or error}") from None
 
     # quiz_test.csv next to other tables, and without a train file, is a table.
     if others and not exact and "train" not in loose:
@@ -80,7 +80,7 @@ def _sort_out(folder: Path) -> tuple[_Paths, _Paths, list[Path]]:
         elif first_part.lower() in _ALIASES:
             expected = f"expected {first_part} facts in files ending in {', '.join(ENDINGS)}"
             wrong = f"{entry.name}/ without such files" if entry.is_dir() else entry.name
-            raise FactFileError(folder, [("", f"{expected}, found {wrong}")])
+            raise FactFileError(folder, f"{expected}, found {wrong}")
     return exact, loose, others
 
 
@@ -89,7 +89,7 @@ def _check_one_each(folder: Path, sources: _Paths) -> None:
         if len(paths) > 1:
             names = ", ".join(path.name for path in paths)
             message = f"expected one source of {split} facts, found {names}"
-            raise FactFileError(folder, [("", message)])
+            raise FactFileError(folder, message)
 
 
 def _fact_files(path: Path) -> list[Path]:

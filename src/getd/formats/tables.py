@@ -21,7 +21,7 @@ from getd.facts.columns import Columns, columns_to_named
 from getd.facts.frames import check_header
 from getd.facts.named import NamedFacts
 from getd.facts.relation import Relation, default_roles
-from getd.formats.csv_rows import allow_long_fields, looks_like_csv, read_csv_rows
+from getd.formats.csv_rows import allow_long_fields, looks_like_csv, read_csv_rows, report
 from getd.formats.format import Format, ReadOptions
 from getd.io.lines import MAX_LINE, read_head
 from getd.io.problems import Problems
@@ -40,14 +40,15 @@ def read_csv(path: Path, options: ReadOptions) -> NamedFacts:
     parts = []
     problems = Problems(path)
     for rows in read_csv_rows(path, separator, problems):
-        body = rows.filter(pl.Series(rows.lines > header_line))
-        if rows.fields.width == width:
-            parts.append(body.with_lines())
+        body = rows.filter(pl.col("line") > header_line)
+        n_fields = rows.width - 1
+        if n_fields == width:
+            parts.append(body)
         else:
-            body.report(problems, f"{expected}, found {rows.fields.width}{hint}")
+            report(body, problems, f"{expected}, found {n_fields}{hint}")
     problems.check()
     if sum(map(len, parts)) == 0:
-        raise FactFileError(path, [("", "expected rows below the header, found none")])
+        raise FactFileError(path, "expected rows below the header, found none")
 
     table = pl.concat(parts).sort("line")
     cells = table.drop("line").select(pl.all().fill_null(""))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -9,8 +10,10 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+import polars as pl
 
-from getd.arrays import Bools, Ids
+from getd.arrays import Bools, mark
+from getd.facts.columns import numbered
 from getd.facts.facts import Blocks, Facts, count, join
 from getd.facts.knowledge_base import KnowledgeBase, overlap
 from getd.facts.split import SPLITS
@@ -74,7 +77,7 @@ class Report:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON: keys are text."""
-        plain: dict[str, Any] = _plain(asdict(self))
+        plain: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         if self.baselines is None:
             del plain["baselines"]
         return plain
@@ -138,12 +141,8 @@ def _describe_split(kb: KnowledgeBase, split: str, is_literal: Bools) -> SplitRe
 
 def _used(kb: KnowledgeBase, blocks: Blocks) -> tuple[Bools, Bools]:
     """Which entities and which relations some facts use."""
-    entities = np.zeros(kb.n_entities, dtype=bool)
-    relations = np.zeros(kb.n_relations, dtype=bool)
-    for facts in blocks.values():
-        entities[facts.entities] = True
-        relations[facts.relation] = True
-    return entities, relations
+    entities = mark(kb.n_entities, (facts.entities for facts in blocks.values()))
+    return entities, mark(kb.n_relations, (facts.relation for facts in blocks.values()))
 
 
 def _describe_arity(facts: Facts, by_relation: Mapping[str, RelationReport]) -> ArityReport:
@@ -161,23 +160,15 @@ def _describe_relations(kb: KnowledgeBase, all_facts: Blocks) -> dict[str, Relat
     """Describe each relation, by its label, in the order of the ids."""
     reports: dict[int, RelationReport] = {}
     for arity, facts in all_facts.items():
-        relations, kind = np.unique(facts.relation, return_inverse=True)
-        kind = kind.reshape(-1)
-        fillers = [_count_distinct(kind, column, len(relations)) for column in facts.entities.T]
-
-        # The facts of the splits come one after the other.
-        counts: dict[str, list[int]] = {}
-        start = 0
+        counts = {}
         for split, blocks in kb.splits.items():
             if arity in blocks:
-                stop = start + len(blocks[arity])
-                counts[split] = np.bincount(kind[start:stop], minlength=len(relations)).tolist()
-                start = stop
+                counts[split] = np.bincount(blocks[arity].relation, minlength=kb.n_relations)
 
-        for i, relation in enumerate(relations.tolist()):
-            n_entities = [int(number[i]) for number in fillers]
+        table = numbered(map(pl.Series, facts.columns()))  # the relation is column 0
+        for relation, *n_entities in table.group_by("0").agg(pl.all().n_unique()).iter_rows():
             roles = tuple(zip(kb.signatures[relation].roles, n_entities, strict=True))
-            by_split = {split: number[i] for split, number in counts.items()}
+            by_split = {split: int(number[relation]) for split, number in counts.items()}
             density = sum(by_split.values()) / _count_possible(roles)
             reports[relation] = RelationReport(arity, by_split, roles, density)
 
@@ -187,18 +178,3 @@ def _describe_relations(kb: KnowledgeBase, all_facts: Blocks) -> dict[str, Relat
 def _count_possible(roles: tuple[tuple[str, int], ...]) -> float:
     """The number of facts that the entities of each role could make."""
     return math.prod(float(number) for _, number in roles)
-
-
-def _count_distinct(relations: Ids, entities: Ids, n_relations: int) -> Ids:
-    """The number of entities that each relation has at a position, ``(n_relations,)``."""
-    size = 1 + int(entities.max())
-    return np.bincount(np.unique(relations * size + entities) // size, minlength=n_relations)
-
-
-def _plain(value: Any) -> Any:
-    """Plain dictionaries with text keys, and lists."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value

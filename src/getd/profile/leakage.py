@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from getd.arrays import Bools, Ids
-from getd.facts.facts import Blocks, Facts
+from getd.arrays import Bools, Ids, mark
+from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.row_index import RowIndex
 
@@ -34,22 +34,21 @@ class Leakage:
 def leakage(kb: KnowledgeBase, split: str) -> Leakage:
     """Measure what a split shares with train."""
     train = kb.split("train")
-    in_train = np.zeros(kb.n_entities, dtype=bool)
-    for facts in train.values():
-        in_train[facts.entities] = True
+    in_train = mark(kb.n_entities, (facts.entities for facts in train.values()))
 
     seen_by_position: dict[int, list[Bools]] = {}
     one: list[Bools] = []
     two: list[Bools] = []
     same: list[Bools] = []
     unseen: list[Bools] = []
-    for facts in kb.split(split).values():
-        shared = _shares_all_but_one(train, facts)
+    for arity, facts in kb.split(split).items():
+        known = train.get(arity, facts.take(slice(0)))
+        shared = _shares_all_but_one(known, facts)
         for position, seen in enumerate(shared):
             seen_by_position.setdefault(position, []).append(seen)
         one.append(np.logical_or.reduce(shared))
-        two.append(_shares_all_but_two(train, facts, one[-1]))
-        same.append(_same_entities(train, facts, kb.n_entities))
+        two.append(_shares_all_but_two(known, facts, one[-1]))
+        same.append(_same_entities(known, facts))
         unseen.append(np.logical_or.reduce(~in_train[facts.entities], axis=1))
 
     by_position = [np.concatenate(seen) for _, seen in sorted(seen_by_position.items())]
@@ -92,28 +91,23 @@ class _Together:
     def seen(self, before: Ids, after: Ids) -> Bools:
         """Which facts of the split agree in both numbers with some training fact."""
         numbers = _number_pairs(before, after)
-        in_train = np.zeros(len(numbers), dtype=bool)
-        in_train[numbers[: self.n_train]] = True
+        in_train = mark(len(numbers), [numbers[: self.n_train]])
         return in_train[numbers[self.n_train :]]
 
 
 def _number_pairs(first: Ids, second: Ids) -> Ids:
     """Number pairs from 0; equal pairs get equal numbers."""
     keys = first * (1 + int(second.max(initial=0))) + second
-    _, numbers = np.unique(keys, return_inverse=True)
-    pairs: Ids = numbers.reshape(-1)
-    return pairs
+    numbers: Ids = np.unique(keys, return_inverse=True)[1]
+    return numbers
 
 
-def _shares_all_but_one(train: Blocks, facts: Facts) -> list[Bools]:
+def _shares_all_but_one(known: Facts, facts: Facts) -> list[Bools]:
     """For each position, which facts agree with a training fact in everything else.
 
     The parts before and after the position have a number each, so the work is linear in the arity.
     """
-    if facts.arity not in train:
-        return [np.zeros(len(facts), dtype=bool) for _ in range(facts.arity)]
-
-    together = _Together.of(train[facts.arity], facts)
+    together = _Together.of(known, facts)
     before = together.columns[0]
     shared = []
     for column, after in zip(together.columns[1:], together.after, strict=True):
@@ -122,13 +116,10 @@ def _shares_all_but_one(train: Blocks, facts: Facts) -> list[Bools]:
     return shared
 
 
-def _shares_all_but_two(train: Blocks, facts: Facts, share_all_but_one: Bools) -> Bools:
+def _shares_all_but_two(known: Facts, facts: Facts, share_all_but_one: Bools) -> Bools:
     """Which facts agree with some training fact in the relation and all positions but two."""
     rest = np.flatnonzero(~share_all_but_one)
-    if facts.arity not in train or len(rest) == 0:
-        return share_all_but_one
     shared = share_all_but_one.copy()
-    known = train[facts.arity]
     facts = facts.take(rest)
 
     # Few facts of many entities are compared one by one.
@@ -152,10 +143,8 @@ def _shares_all_but_two(train: Blocks, facts: Facts, share_all_but_one: Bools) -
     return shared
 
 
-def _same_entities(train: Blocks, facts: Facts, n_entities: int) -> Bools:
+def _same_entities(known: Facts, facts: Facts) -> Bools:
     """Which facts have the entities of some training fact, in any order."""
-    if facts.arity not in train:
-        return np.zeros(len(facts), dtype=bool)
-    rows = np.sort(train[facts.arity].entities, axis=1)
-    index, _ = RowIndex.build(list(rows.T), [n_entities] * facts.arity)
+    rows = np.sort(known.entities, axis=1)
+    index, _ = RowIndex.build(list(rows.T))
     return index.find(list(np.sort(facts.entities, axis=1).T)) >= 0

@@ -61,7 +61,7 @@ def test_the_gradients_of_a_step_are_those_of_the_formula(
         for n, facts in blocks().items()
         if n == 2 or not MODELS[FORMS[name][0]].model.binary_only
     }
-    known = KnownAnswers.build([facts_by_arity], N_RELATIONS, N_ENTITIES)
+    known = KnownAnswers.build([facts_by_arity])
     regime = OneVsAll(facts_by_arity, known, N_ENTITIES, settings, torch.device("cpu"))
     model = small_model(name, tuple(facts_by_arity))
     rows = np.array([3, 1, 7, 20, 11])
@@ -90,7 +90,7 @@ def test_the_gradients_of_questions_with_their_answers_are_those_of_the_formula(
 ) -> None:
     arity = 2 if MODELS[FORMS[form][0]].model.binary_only else 3
     facts_by_arity = {arity: blocks()[arity]}
-    known = KnownAnswers.build([facts_by_arity], N_RELATIONS, N_ENTITIES)
+    known = KnownAnswers.build([facts_by_arity])
     settings = TrainSettings(regime="kvsall", label_smoothing=smoothing, n3=0.1)
     regime, model = (
         KvsAll(facts_by_arity, known, N_ENTITIES, settings, torch.device("cpu")),
@@ -122,7 +122,7 @@ def test_the_gradients_of_questions_with_their_answers_are_those_of_the_formula(
 
 def test_others_are_the_known_answers_but_the_own() -> None:
     facts_by_arity = blocks(3)
-    known = KnownAnswers.build([facts_by_arity], N_RELATIONS, N_ENTITIES)
+    known = KnownAnswers.build([facts_by_arity])
     for n, facts in facts_by_arity.items():
         positions: list[int | None] = [*range(n), None]
         rows = np.array([4, 4, 0, 29])
@@ -141,7 +141,7 @@ def test_others_are_the_known_answers_but_the_own() -> None:
 
 def test_a_batch_leaves_out_the_known_answers_but_the_own() -> None:
     facts_by_arity = blocks(3)
-    known = KnownAnswers.build([facts_by_arity], N_RELATIONS, N_ENTITIES)
+    known = KnownAnswers.build([facts_by_arity])
     settings = TrainSettings(relation_loss=1.0)
     regime = OneVsAll(facts_by_arity, known, N_ENTITIES, settings, torch.device("cpu"))
     rows = np.array([4, 4, 0, 29])

@@ -38,7 +38,7 @@ def facts_of(arity: int, seed: int = 0) -> dict[int, Facts]:
 
 
 def known_of(blocks: dict[int, Facts]) -> KnownAnswers:
-    return KnownAnswers.build([blocks], N_RELATIONS, N_ENTITIES)
+    return KnownAnswers.build([blocks])
 
 
 def small_model(form: str, arity: int) -> ScoringModel:
