@@ -20,9 +20,10 @@ from torch import Tensor
 
 from getd.arrays import Floats, Ids
 from getd.choices import Ties
-from getd.errors import ConfigError, NonFiniteScores, ShapeError, nearest
+from getd.errors import NonFiniteScores, ShapeError, check_choice
 from getd.facts.known_answers import Answers
 
+TIES = get_args(Ties)
 TILE = 2**17  # scores that a thread compares at a time: 1 MB with the outcome, in its cache
 MAX_EXACT = 2**24  # float32 counts exactly up to this
 
@@ -61,7 +62,7 @@ def rank_scores(
     >>> rank_scores(scores, np.array([1, 3]), known).rank.tolist()
     [1.5, 4.0]
     """
-    check_ties(ties)
+    check_choice("ties", ties, TIES)
     ids = answers.cpu().numpy() if isinstance(answers, Tensor) else answers
     if known is None:
         known = Answers(np.zeros(len(scores) + 1, dtype=np.int64), ids[:0])
@@ -104,17 +105,18 @@ def count_rivals(scores: Tensor, level: Level, row: Tensor, column: Tensor) -> T
     finite = True
 
     for part in torch.split(scores, columns, dim=1):
-        total = []
-        above = []
-        at_least = []
+        sums = []
         tiles = [torch.split(tensor, rows) for tensor in (part, *level)]
         for tile, low, high in zip(*tiles, strict=True):
             flag = flags[: len(tile), : tile.shape[1]]
-            total.append(tile.sum(dim=1, dtype=kind))  # not finite if a score is not
-            above.append(torch.gt(tile, high, out=flag).sum(dim=1))
-            at_least.append(torch.ge(tile, low, out=flag).sum(dim=1))
-        counts += torch.stack([torch.cat(above), torch.cat(at_least)])
-        finite &= bool(torch.cat(total).isfinite().all())
+            above = torch.gt(tile, high, out=flag).sum(dim=1)
+            at_least = torch.ge(tile, low, out=flag).sum(dim=1)
+            total = tile.sum(dim=1, dtype=kind)  # not finite if a score is not
+            sums.append(torch.stack([above, at_least, total]))
+
+        part_sums = torch.cat(sums, dim=1)
+        counts += part_sums[:2]
+        finite &= bool(part_sums[2].isfinite().all())
     if not finite:
         check_finite(scores)
 
@@ -130,14 +132,6 @@ def to_ranks(counts: Floats, candidates: Ids, ties: Ties) -> Ranks:
     level = at_least - above - 1
     within = {"realistic": level / 2, "optimistic": 0 * level, "pessimistic": level}[ties]
     return Ranks(1 + above + within, candidates)
-
-
-def check_ties(ties: str) -> None:
-    """Reject an unknown rule for ties."""
-    rules = get_args(Ties)
-    if ties not in rules:
-        hint = nearest(ties, rules)
-        raise ConfigError(f"ties: expected one of {', '.join(rules)}, found {ties!r}{hint}")
 
 
 def check_finite(scores: Tensor) -> None:

@@ -37,53 +37,57 @@ def answer_jointly(
     n_entities = answerer.kb.n_entities
     n_open = len(question.open)
     if n_entities**n_open <= exhaustive_limit:
-        every = np.array(list(product(range(n_entities), repeat=n_open)), dtype=np.int64)
-        fillings = _ranked(every, _value(answerer, question, every)).fillings
+        every = np.array(list(product(range(n_entities), repeat=n_open)))
+        fillings = _rated(answerer, question, every).fillings
     else:
         scores_per_filling = BRANCHES * n_open * question.fact.arity * n_entities
         width = max(MIN_WIDTH, top, ROUND_SCORES // scores_per_filling)
-        fillings = _search(answerer, question, width).fillings
+        fillings = _search(answerer, question, width)
 
     if not include_known:
         fillings = fillings[~answerer.known.contains(_filled(question, fillings))]
 
     best = fillings[:top]
-    evidence = answerer.evidence(_filled(question, best))
-    plausibility = evidence.plausibility.tolist()
-    names = zip(*(answerer.kb.entities.decode(column) for column in best.T), strict=True)
-    return [
-        Answer(
-            entities, plausibility[row], None, evidence.confidence[row], bool(evidence.known[row])
-        )
-        for row, entities in enumerate(names)
-    ]
+    facts = _filled(question, best)
+    evidence = answerer.evidence(facts)
+    columns = (
+        zip(*map(answerer.kb.entities.decode, best.T), strict=True),
+        evidence.plausibility.tolist(),
+        [None] * len(best),
+        evidence.confidence,
+        evidence.known.tolist(),
+    )
+    return [Answer(*values) for values in zip(*columns, strict=True)]
 
 
 @dataclass(frozen=True)
 class _Beam:
-    """Fillings with what speaks for them, the best first."""
+    """Fillings with what they are ranked by, the best first; equal ones by their ids."""
 
     fillings: Ids  # (n, open positions)
-    value: Floats  # (n, 2)
+    value: Floats  # (n, 2): what confidence rises with, then the plausibility
+
+    @classmethod
+    def ranked(cls, fillings: Ids, value: Floats) -> _Beam:
+        order = np.lexsort([*fillings.T[::-1], *-value.T[::-1]])
+        return cls(fillings[order], value[order])
+
+    def joined(self, other: _Beam) -> _Beam:
+        fillings = np.concatenate([self.fillings, other.fillings])
+        return _Beam.ranked(fillings, np.concatenate([self.value, other.value]))
 
 
-def _ranked(fillings: Ids, value: Floats) -> _Beam:
-    """Sort fillings by value; equal ones by their ids."""
-    order = np.lexsort([*fillings.T[::-1], *-value.T[::-1]])
-    return _Beam(fillings[order], value[order])
-
-
-def _value(answerer: Answerer, question: Question, fillings: Ids) -> Floats:
-    """Return what fillings are ranked by: what confidence rises with, then the plausibility."""
+def _rated(answerer: Answerer, question: Question, fillings: Ids) -> _Beam:
+    """Rank fillings by the evidence for the facts that they make."""
     evidence = answerer.evidence(_filled(question, fillings))
-    return np.stack([evidence.total, evidence.plausibility], axis=1)
+    return _Beam.ranked(fillings, np.stack([evidence.total, evidence.plausibility], axis=1))
 
 
-def _search(answerer: Answerer, question: Question, width: int) -> _Beam:
+def _search(answerer: Answerer, question: Question, width: int) -> Ids:
     """Improve the beam round by round: reopen each open position of its best fillings."""
     seeds = _seeds(answerer, question, width)
-    beam = _ranked(seeds, _value(answerer, question, seeds))
-    tried = {tuple(row) for row in seeds.tolist()}
+    beam = _rated(answerer, question, seeds)
+    tried = set(map(tuple, seeds.tolist()))
 
     for _ in range(MAX_ROUNDS):
         best = beam.fillings[:width]
@@ -95,11 +99,10 @@ def _search(answerer: Answerer, question: Question, width: int) -> _Beam:
             break
 
         tried.update(map(tuple, new))
-        value = _value(answerer, question, np.array(new, dtype=np.int64))
-        beam = _ranked(np.concatenate([beam.fillings, new]), np.concatenate([beam.value, value]))
+        beam = beam.joined(_rated(answerer, question, np.array(new)))
         if np.array_equal(beam.fillings[:width], best):
             break
-    return beam
+    return beam.fillings
 
 
 def _seeds(answerer: Answerer, question: Question, width: int) -> Ids:
@@ -129,7 +132,7 @@ def _seeds(answerer: Answerer, question: Question, width: int) -> Ids:
     n_rated = max(width, SEED_SCORES // (answerer.kb.n_entities * fact.arity))
     seeds: Ids = fillings[np.lexsort([first, -counts, -most_shared])[:n_rated]]
     if len(seeds) > width:
-        seeds = _ranked(seeds, _value(answerer, question, seeds)).fillings[:width]
+        seeds = _rated(answerer, question, seeds).fillings[:width]
     return seeds
 
 

@@ -94,10 +94,14 @@ def _questions(answerer: Answerer, relation: int, arity: int) -> list[Facts]:
 
     questions = []
     for position in range(arity):
-        opened = fill_positions(facts, [position], np.zeros((len(facts), 1), dtype=np.int64))
-        distinct = np.unique(opened.entities, axis=0)
-        questions.append(Facts(np.full(len(distinct), relation), distinct))
+        questions.append(_distinct(fill_positions(facts, position, 0)))
     return questions
+
+
+def _distinct(facts: Facts) -> Facts:
+    """Keep each fact of one relation once, in the order of their entities."""
+    entities = np.unique(facts.entities, axis=0)
+    return Facts(np.resize(facts.relation, len(entities)), entities)
 
 
 def _missing_facts(
@@ -106,27 +110,22 @@ def _missing_facts(
     """Fill a position with its best answers; keep the facts that are confident enough."""
     scores = answerer.ranked_scores(questions, position)
     rows, candidates = best_columns(scores, TRIED)
-    filled = fill_positions(questions.take(rows.numpy()), [position], candidates.numpy()[:, None])
-    distinct = np.unique(filled.entities, axis=0)
-    facts = Facts(np.full(len(distinct), questions.relation[0]), distinct)
+    facts = _distinct(fill_positions(questions.take(rows.numpy()), position, candidates.numpy()))
 
     evidence = answerer.evidence(facts)
-    confidence = np.array(evidence.confidence, dtype=float)
-    missing = []
-    for row in np.flatnonzero(confidence >= min_confidence):
-        entities = tuple(facts.entities[row].tolist())
-        plausibility = float(evidence.plausibility[row])
-        missing.append(MissingFact(entities, plausibility, float(confidence[row])))
-    return missing
+    entities = map(tuple, facts.entities.tolist())
+    confidence = np.array(evidence.confidence, dtype=float).tolist()
+    columns = (entities, evidence.plausibility.tolist(), confidence)
+    filled = [MissingFact(*values) for values in zip(*columns, strict=True)]
+    return [fact for fact in filled if fact.confidence >= min_confidence]
 
 
 def _merge(best: Sequence[MissingFact], new: Sequence[MissingFact], top: int) -> list[MissingFact]:
     """Keep the most confident facts, each once; of equal ones the more plausible."""
     by_entities = {fact.entities: fact for fact in [*best, *new]}
-    return sorted(
-        by_entities.values(),
-        key=lambda fact: (-fact.confidence, -fact.plausibility, fact.entities),
-    )[:top]
+    facts = list(by_entities.values())
+    facts.sort(key=lambda fact: (-fact.confidence, -fact.plausibility, fact.entities))
+    return facts[:top]
 
 
 def _resume(partial: Path, request: CompletionRequest) -> tuple[int, list[MissingFact]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cached_property
 
 from getd.calibration.slot_fit import SlotFit
@@ -50,14 +49,10 @@ class Predictor:
         _ = self.known, self.slot_fit, self.explainer
 
     def answer(
-        self,
-        questions: Sequence[Question],
-        top: int = 10,
-        include_known: bool = False,
-        known: KnownAnswers | None = None,
+        self, questions: Sequence[Question], top: int, include_known: bool
     ) -> list[list[Answer]]:
-        """Return the best answers of each question; ``known`` replaces all known answers."""
-        answerer = replace(self.answerer, known=known) if known else self.answerer
+        """Return the best answers of each question."""
+        answerer = self.answerer
         single = [question for question in questions if len(question.open) < 2]
         answered = iter(answerer.answer(single, top, include_known))
 

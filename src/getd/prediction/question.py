@@ -90,10 +90,10 @@ def fill_question(kb: KnowledgeBase, question: Question, names: Sequence[str]) -
     return fill_positions(question.fact, question.open, kb.entities.ids(names)[None])
 
 
-def fill_positions(facts: Facts, positions: Sequence[int], values: Ids) -> Facts:
-    """Replace the entities at some positions by ``values (n, positions)``."""
+def fill_positions(facts: Facts, positions: int | Sequence[int], values: Ids | int) -> Facts:
+    """Replace the entities at a position by ``values (n,)``, or at several ``(n, positions)``."""
     entities = facts.entities.copy()
-    entities[:, list(positions)] = values
+    entities[:, positions] = values
     return Facts(facts.relation, entities)
 
 

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from safetensors import safe_open
@@ -55,6 +54,11 @@ class RunFolder:
     def checkpoint(self) -> Path:
         """The file that a training resumes from."""
         return self.path / "checkpoint" / "state.safetensors"
+
+    @property
+    def history(self) -> Path:
+        """The file with a line for each epoch."""
+        return self.path / "history.jsonl"
 
     def exists(self) -> bool:
         """Whether the folder holds a run, finished or not."""
@@ -170,14 +174,8 @@ class RunFolder:
         signatures = tuple(Relation(record.name, tuple(record.roles)) for record in records)
 
         splits = read_facts(self._existing("facts.parquet"), signatures, len(entities))
-        return KnowledgeBase(
-            name=described.data,
-            entities=entities,
-            relations=relations,
-            signatures=signatures,
-            splits=splits,
-            duplicates=MappingProxyType({split: Duplicates() for split in splits}),
-        )
+        duplicates = dict.fromkeys(splits, Duplicates())
+        return KnowledgeBase(described.data, entities, relations, signatures, splits, duplicates)
 
     def read_roles(self) -> RolesRecord:
         """Read the name of the data, and the relations with their roles."""
@@ -190,27 +188,22 @@ class RunFolder:
 
     def append_history(self, line: Mapping[str, Any]) -> None:
         """Add a line to the history; it is on disk when this returns."""
-        path = self.path / "history.jsonl"
         try:
-            with path.open("a", encoding="utf-8") as file:
+            with self.history.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            raise WriteError(f"cannot write {path}: {error.strerror}") from None
+            raise WriteError(f"cannot write {self.history}: {error.strerror}") from None
 
     def read_history(self) -> list[HistoryLine]:
         """Read the epochs so far; a last line that was cut off is dropped."""
-        path = self.path / "history.jsonl"
         history = []
         for number, text in enumerate(self._history_lines(), start=1):
-            line = check_record(
-                HistoryLine, parse_json(text, f"{path}:{number}"), f"{path}:{number}"
-            )
+            location = f"{self.history}:{number}"
+            line = check_record(HistoryLine, parse_json(text, location), location)
             if line.epoch != number:
-                raise RunError(
-                    f"{path}:{number}: expected epoch {number}, found epoch {line.epoch}"
-                )
+                raise RunError(f"{location}: expected epoch {number}, found epoch {line.epoch}")
             history.append(line)
         return history
 
@@ -218,17 +211,15 @@ class RunFolder:
         """Drop what came after an epoch; all epochs up to it must be there."""
         n_epochs = len(self.read_history())
         if n_epochs < last_epoch:
-            path = self.path / "history.jsonl"
             expected = f"expected the {last_epoch} epochs before the checkpoint"
-            raise RunError(f"{path}: {expected}, found {n_epochs}")
+            raise RunError(f"{self.history}: {expected}, found {n_epochs}")
         kept = self._history_lines()[:last_epoch]
         self._write({"history.jsonl": "".join(f"{line}\n" for line in kept)})
 
     def _history_lines(self) -> list[str]:
-        path = self.path / "history.jsonl"
-        if not path.exists():
+        if not self.history.exists():
             return []
-        return path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]
+        return self.history.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]
 
     def _write(self, files: Mapping[str, str]) -> None:
         """Write text files by name; they get their names when all are on the disk."""

@@ -78,10 +78,8 @@ def check_tensors(path: Path, tensors: Tensors, expected: Tensors, hint: str = "
 
     for name, tensor in tensors.items():
         if tensor.dtype != expected[name].dtype:
-            types = [
-                str(dtype).removeprefix("torch.") for dtype in (expected[name].dtype, tensor.dtype)
-            ]
-            raise RunError(f"{path}: expected {name} of {types[0]}, found {types[1]}{hint}")
+            types = f"{expected[name].dtype}, found {tensor.dtype}".replace("torch.", "")
+            raise RunError(f"{path}: expected {name} of {types}{hint}")
         if not bool(torch.isfinite(tensor).all()):
             raise RunError(f"{path}: expected finite weights, found NaN or infinity{hint}")
 
