@@ -121,9 +121,8 @@ def count_rivals(scores: Tensor, level: Level, row: Tensor, column: Tensor) -> T
         check_finite(scores)
 
     left_out = scores[row, column]
-    counts[0].index_add_(0, row, (left_out > level.high[row, 0]).double(), alpha=-1)
-    counts[1].index_add_(0, row, (left_out >= level.low[row, 0]).double(), alpha=-1)
-    return counts
+    is_counted = torch.stack([left_out > level.high[row, 0], left_out >= level.low[row, 0]])
+    return counts.index_add_(1, row, is_counted.double(), alpha=-1)
 
 
 def to_ranks(counts: Floats, candidates: Ids, ties: Ties) -> Ranks:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from math import isqrt, prod
 
 import numpy as np
@@ -104,6 +105,7 @@ class _ModelBlock:
 
 
 Block = _DotProductBlock | _ModelBlock
+Span = tuple[int, int]  # the candidates start .. stop - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,21 +152,19 @@ class _Slot:
 
 
 def _count_slot(slot: _Slot, counts: Floats, others: Ids) -> None:
-    """Fill in the counts of :func:`count_rivals` and those of the other known answers.
-
-    All answers of a block lie in one span of candidates.
-    """
+    """Fill in the counts of :func:`count_rivals`, and how many other known answers there are."""
     n_entities = slot.model.n_entities
     width = max(1, min(n_entities, slot.chunk // slot.min_rows))
-    spans = _cuts(n_entities, width)
     max_rows = max(1, min(slot.chunk // width, MAX_ROWS))
+    cuts = _cuts(n_entities, width)
+    spans = list(pairwise(cuts.tolist()))
 
     answers = slot.facts.entities[:, slot.position]
-    home = np.searchsorted(spans, answers, side="right") - 1
-    for span in np.unique(home):
-        rows = np.flatnonzero(home == span)
+    home = np.searchsorted(cuts, answers, side="right") - 1
+    for number in np.unique(home).tolist():
+        rows = np.flatnonzero(home == number)
         for block in np.split(rows, _cuts(len(rows), max_rows)[1:-1]):
-            counts[:, block], others[block] = _count_block(slot, block, spans, int(span))
+            counts[:, block], others[block] = _count_block(slot, block, spans, spans[number])
 
 
 def _cuts(total: int, longest: int) -> Ids:
@@ -177,33 +177,28 @@ def _cuts(total: int, longest: int) -> Ids:
     return np.arange(parts + 1) * total // parts
 
 
-def _count_block(slot: _Slot, rows: Ids, spans: Ids, home: int) -> tuple[Floats, Ids]:
+def _count_block(slot: _Slot, rows: Ids, spans: list[Span], home: Span) -> tuple[Floats, Ids]:
     """Sum the counts of :func:`count_rivals` over all spans; also count the answers left out.
 
     All answers of a block lie in the span ``home``, which is scored first. So every score is
     computed once, and the answer's is one of the scores it is compared with.
     """
-    # The other known answers, sorted by span.
     facts = slot.facts.take(rows)
     own = facts.entities[:, slot.position]
-    row, value = slot.known.lookup(facts.relation, facts.entities, slot.position).others(own)
-    others = np.bincount(row, minlength=len(rows))
-    span_of = np.searchsorted(spans, value, side="right") - 1
-    order = np.argsort(span_of, kind="stable")
-    ends = np.searchsorted(span_of[order], np.arange(len(spans)))
-    device = slot.entities.device
-    left_out = torch.tensor(np.stack([row, value])[:, order], device=device)
+    known = slot.known.lookup(facts.relation, facts.entities, slot.position)
+    others = np.stack(known.others(own))
 
+    device = slot.entities.device
+    row, value = torch.tensor(others, device=device)
     answers = torch.tensor(own, device=device)
     counts = torch.zeros(2, len(rows), dtype=torch.float64, device=device)
     block = slot.block(torch.tensor(rows, device=device))
-    for span in sorted(range(len(spans) - 1), key=lambda number: number != home):
-        start = int(spans[span])
-        scores = block.score(start, int(spans[span + 1]))
-        if span == home:
+    for start, stop in sorted(spans, key=lambda span: span != home):
+        scores = block.score(start, stop)
+        if start == home[0]:
             target = scores.gather(1, (answers - start)[:, None])
             rounding = block.rounding(answers, scores)
             level = Level(target - rounding, target + rounding)
-        span_rows, span_values = left_out[:, ends[span] : ends[span + 1]]
-        counts += count_rivals(scores, level, span_rows, span_values - start)
-    return counts.cpu().numpy(), others
+        in_span = (value >= start) & (value < stop)
+        counts += count_rivals(scores, level, row[in_span], value[in_span] - start)
+    return counts.cpu().numpy(), np.bincount(others[0], minlength=len(rows))

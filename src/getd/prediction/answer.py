@@ -164,13 +164,22 @@ class Answerer:
         for row, name, *numbers in zip(*columns, strict=True):
             yield row, Answer((name,), *numbers)
 
-    def ranked_scores(self, facts: Facts, position: int) -> Tensor:
-        """Score all candidates at a position, with known answers at minus infinity."""
-        with self.model.scoring():
-            scores = self._scores(facts, position)
-        check_finite(scores)
-        self._leave_out_known(scores, facts, position)
-        return scores
+    def fill_best(self, facts: Facts, position: int, top: int) -> Facts:
+        """Fill a position with its best candidates that are not known, ``top`` for each fact."""
+        batch_rows = max(1, SCORE_BUDGET // self.kb.n_entities)
+        parts = []
+        for start in range(0, len(facts), batch_rows):
+            check_deadline()
+            batch = facts.take(slice(start, start + batch_rows))
+            with self.model.scoring():
+                scores = self._scores(batch, position)
+            check_finite(scores)
+            self._leave_out_known(scores, batch, position)
+
+            rows, candidates = best_columns(scores, top)
+            repeated = batch.take(rows.numpy())
+            parts.append({facts.arity: fill_positions(repeated, position, candidates.numpy())})
+        return join(*parts)[facts.arity]
 
     def _scores(self, facts: Facts, position: int | None) -> Tensor:
         """Score all entities at a position; None: all relations, others at minus infinity."""

@@ -14,8 +14,7 @@ import numpy as np
 
 from getd.arrays import Floats, Ids
 from getd.facts.facts import Facts
-from getd.io.deadline import check_deadline
-from getd.prediction.answer import SCORE_BUDGET, Answer, Answerer, best_columns
+from getd.prediction.answer import Answer, Answerer
 from getd.prediction.question import Question, fill_positions
 
 MIN_WIDTH = 64  # fillings in the beam
@@ -27,16 +26,12 @@ SEED_SCORES = 2**28  # scores that rate the fillings of training facts, to start
 
 
 def answer_jointly(
-    answerer: Answerer,
-    question: Question,
-    top: int,
-    include_known: bool = False,
-    exhaustive_limit: int = EXHAUSTIVE_LIMIT,
+    answerer: Answerer, question: Question, top: int, include_known: bool = False
 ) -> list[Answer]:
     """Return the best answers of a question with several open positions."""
     n_entities = answerer.kb.n_entities
     n_open = len(question.open)
-    if n_entities**n_open <= exhaustive_limit:
+    if n_entities**n_open <= EXHAUSTIVE_LIMIT:
         every = np.array(list(product(range(n_entities), repeat=n_open)))
         fillings = _rated(answerer, question, every).fillings
     else:
@@ -48,8 +43,7 @@ def answer_jointly(
         fillings = fillings[~answerer.known.contains(_filled(question, fillings))]
 
     best = fillings[:top]
-    facts = _filled(question, best)
-    evidence = answerer.evidence(facts)
+    evidence = answerer.evidence(_filled(question, best))
     columns = (
         zip(*map(answerer.kb.entities.decode, best.T), strict=True),
         evidence.plausibility.tolist(),
@@ -91,8 +85,12 @@ def _search(answerer: Answerer, question: Question, width: int) -> Ids:
 
     for _ in range(MAX_ROUNDS):
         best = beam.fillings[:width]
-        columns = range(len(question.open))
-        neighbours = [_neighbours(answerer, question, best, column) for column in columns]
+        facts = _filled(question, best)
+        neighbours = []
+        for position in question.open:
+            likeliest = answerer.fill_best(facts, position, BRANCHES)
+            neighbours.append(likeliest.entities[:, question.open])
+
         distinct = np.unique(np.concatenate(neighbours), axis=0).tolist()
         new = [row for row in distinct if tuple(row) not in tried]
         if not new:
@@ -134,22 +132,6 @@ def _seeds(answerer: Answerer, question: Question, width: int) -> Ids:
     if len(seeds) > width:
         seeds = _rated(answerer, question, seeds).fillings[:width]
     return seeds
-
-
-def _neighbours(answerer: Answerer, question: Question, fillings: Ids, column: int) -> Ids:
-    """Replace one entity of each filling by the candidates that are likeliest there."""
-    batch_rows = max(1, SCORE_BUDGET // answerer.kb.n_entities)
-    parts = []
-    for start in range(0, len(fillings), batch_rows):
-        check_deadline()
-        batch = fillings[start : start + batch_rows]
-        scores = answerer.ranked_scores(_filled(question, batch), question.open[column])
-        rows, candidates = best_columns(scores, BRANCHES)
-
-        neighbours = batch[rows.numpy()].copy()
-        neighbours[:, column] = candidates.numpy()
-        parts.append(neighbours)
-    return np.concatenate(parts)
 
 
 def _filled(question: Question, fillings: Ids) -> Facts:

@@ -67,17 +67,17 @@ def vectors(run: OpenedRun) -> dict[str, tuple[list[str], Tensor]]:
     """Return the tables of entities, relations and roles: names of rows, and vectors."""
     kb = run.kb
     model = run.model.bare
-    tables: dict[str, tuple[list[str], Tensor]] = {}
+    tables = []
     for name, table in model.entity_tables().items():
-        tables[name] = list(kb.entities), table.weight
+        tables.append((name, list(kb.entities), table))
     for name, table in model.relation_tables().items():
-        tables[name] = _relation_names(kb, table.num_embeddings), table.weight
+        tables.append((name, _relation_names(kb, table.num_embeddings), table))
     for name, roles in model.role_tables().items():
-        tables[name] = _role_names(kb, roles), roles.embedding.weight
+        tables.append((name, _role_names(kb, roles), roles.embedding))
 
     named = {}
-    for name, (labels, weight) in tables.items():
-        named[name.removeprefix("inner.").replace(".", "-")] = labels, weight.detach()
+    for name, labels, table in tables:
+        named[name.removeprefix("inner.").replace(".", "-")] = labels, table.weight.detach()
     return named
 
 

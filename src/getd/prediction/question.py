@@ -134,10 +134,8 @@ def read_facts(
     label, named = _read_named(source, form)
     facts = parse_each(label, named, lambda relation, names: parse_fact(kb, relation, names))
 
-    arities = np.array([fact.arity for fact in facts])
-    order = np.empty(len(facts), dtype=np.int64)
-    order[np.argsort(arities, kind="stable")] = np.arange(len(facts))
-    return order.tolist(), join(*({fact.arity: fact} for fact in facts))
+    by_arity = np.argsort([fact.arity for fact in facts], kind="stable")
+    return np.argsort(by_arity).tolist(), join(*({fact.arity: fact} for fact in facts))
 
 
 def read_new_facts(
