@@ -71,14 +71,15 @@ def rank_scores(
             expected = f"{len(scores)} {what}, one for each row of scores"
             raise ShapeError(f"expected {expected}, found {size}")
 
-    row, column = known.others(ids)
+    others = np.stack(known.others(ids))
+    device = scores.device
     with torch.no_grad():
-        target = scores.gather(1, torch.tensor(ids, device=scores.device)[:, None])
-        slack = torch.as_tensor(tolerance, dtype=target.dtype, device=scores.device).reshape(-1, 1)
-        left_out = torch.tensor(np.stack([row, column]), device=scores.device)
-        counts = count_rivals(scores, Level(target - slack, target + slack), *left_out)
+        target = scores.gather(1, torch.tensor(ids, device=device)[:, None])
+        slack = torch.as_tensor(tolerance, dtype=target.dtype, device=device).reshape(-1, 1)
+        level = Level(target - slack, target + slack)
+        counts = count_rivals(scores, level, *torch.tensor(others, device=device))
 
-    candidates = scores.shape[1] - np.bincount(row, minlength=len(scores))
+    candidates = scores.shape[1] - np.bincount(others[0], minlength=len(scores))
     return to_ranks(counts.cpu().numpy(), candidates, ties)
 
 
@@ -97,11 +98,12 @@ def count_rivals(scores: Tensor, level: Level, row: Tensor, column: Tensor) -> T
     than booleans; a sum of at most ``MAX_EXACT`` ones is exact.
     """
     tile_size = min(TILE * torch.get_num_threads(), MAX_EXACT)
-    rows = max(1, tile_size // max(1, scores.shape[1]))
-    columns = max(1, min(tile_size, scores.shape[1]))
+    b, m = scores.shape
+    rows = max(1, tile_size // max(1, m))
+    columns = max(1, min(tile_size, m))
     kind = torch.promote_types(scores.dtype, torch.float32)
-    flags = torch.empty(min(rows, len(scores)), columns, dtype=kind, device=scores.device)
-    counts = torch.zeros(2, len(scores), dtype=torch.float64, device=scores.device)
+    flags = scores.new_empty(min(rows, b), columns, dtype=kind)
+    counts = scores.new_zeros(2, b, dtype=torch.float64)
     finite = True
 
     for part in torch.split(scores, columns, dim=1):

@@ -53,9 +53,8 @@ def rank_facts(
     others = np.zeros(shape, dtype=np.int64)
 
     with model.scoring() as device:
-        tensors = facts.to_tensors(device)
         for position in range(facts.arity):
-            slot = _Slot(model, facts, position, known, *tensors, chunk)
+            slot = _Slot(model, facts, position, known, device, chunk)
             _count_slot(slot, counts[:, :, position], others[:, position])
     return to_ranks(counts, model.n_entities - others, ties)
 
@@ -116,8 +115,7 @@ class _Slot:
     facts: Facts
     position: int
     known: KnownAnswers
-    relation: Tensor
-    entities: Tensor
+    device: torch.device
     chunk: int
 
     @property
@@ -140,11 +138,8 @@ class _Slot:
         table = self.model.candidates(self.position)
         return table, table.new_empty(min(self.chunk, MAX_ROWS * len(table)))
 
-    def block(self, rows: Tensor) -> Block:
-        """Return the questions of these rows, with the answers hidden."""
-        relation = self.relation[rows]
-        entities = self.entities[rows]
-        entities[:, self.position] = 0
+    def block(self, relation: Tensor, entities: Tensor) -> Block:
+        """Return questions whose answers are hidden."""
         if isinstance(self.model, DotProductModel) and self.model.is_dot_product:
             query = self.model.query(relation, entities, self.position)
             return _DotProductBlock(query, *self._table)
@@ -184,15 +179,15 @@ def _count_block(slot: _Slot, rows: Ids, spans: list[Span], home: Span) -> tuple
     computed once, and the answer's is one of the scores it is compared with.
     """
     facts = slot.facts.take(rows)
-    own = facts.entities[:, slot.position]
     known = slot.known.lookup(facts.relation, facts.entities, slot.position)
-    others = np.stack(known.others(own))
+    others = np.stack(known.others(facts.entities[:, slot.position]))
+    row, value = torch.tensor(others, device=slot.device)
 
-    device = slot.entities.device
-    row, value = torch.tensor(others, device=device)
-    answers = torch.tensor(own, device=device)
-    counts = torch.zeros(2, len(rows), dtype=torch.float64, device=device)
-    block = slot.block(torch.tensor(rows, device=device))
+    relation, entities = facts.to_tensors(slot.device)
+    answers = entities[:, slot.position].clone()
+    entities[:, slot.position] = 0
+    block = slot.block(relation, entities)
+    counts = torch.zeros(2, len(rows), dtype=torch.float64, device=slot.device)
     for start, stop in sorted(spans, key=lambda span: span != home):
         scores = block.score(start, stop)
         if start == home[0]:

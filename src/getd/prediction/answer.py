@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ from getd.models.base import ScoringModel
 from getd.prediction.question import Question, fill_positions
 from getd.visible import visible
 
+Progress = Callable[[int, int], None]  # called with the amount done and the total
 SCORE_BUDGET = 2**23  # scores held at a time: 64 MB in float64
 TABLE_STYLE: dict[str, Any] = {  # every row, in full
     "tbl_rows": -1,

@@ -122,8 +122,8 @@ def _seeds(answerer: Answerer, question: Question, width: int) -> Ids:
     )
 
     # How many given entities the best fact of each filling shares with the question.
-    given = [position for position in range(fact.arity) if position not in positions]
-    shared = (facts.entities[:, given] == fact.entities[0, given]).sum(axis=1)
+    given = np.delete(fact.entities, positions, axis=1)
+    shared = (np.delete(facts.entities, positions, axis=1) == given).sum(axis=1)
     most_shared = np.zeros(len(fillings), dtype=np.int64)
     np.maximum.at(most_shared, filling_of.reshape(-1), shared)
 

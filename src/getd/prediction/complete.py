@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from getd.facts.facts import Facts, join
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.vocabulary import write_lines
 from getd.io.atomic import atomic_path
-from getd.prediction.answer import SCORE_BUDGET, Answerer
+from getd.prediction.answer import SCORE_BUDGET, Answerer, Progress
 from getd.prediction.question import fill_positions
 
 BATCH_ROWS = 256  # questions in a batch
@@ -47,7 +47,7 @@ def complete(
     answerer: Answerer,
     request: CompletionRequest,
     out: Path,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Progress = lambda done, total: None,
     overwrite: bool = False,
 ) -> int:
     """Write the most probable missing facts of a relation to a file; returns their number.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from getd.facts.facts import join
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.io.atomic import atomic_path
 from getd.models.base import RoleTable, ScoringModel
+from getd.prediction.answer import Progress
 from getd.runs.opened import OpenedRun
 
 MANIFEST = "export.json"  # lists the files of an export
@@ -32,8 +33,8 @@ def export(
     run: OpenedRun,
     out: Path,
     form: ExportFormat,
-    overwrite: bool = False,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    overwrite: bool,
+    progress: Progress,
 ) -> list[Path]:
     """Write an export as a folder; returns its files.
 
@@ -111,7 +112,7 @@ def _write_tables(run: OpenedRun, out: Path, form: ExportFormat) -> None:
         np.savez(out / f"{name}.npz", names=np.array(labels), vectors=table.numpy())
 
 
-def _write_graphs(run: OpenedRun, out: Path, progress: Callable[[int, int], None]) -> None:
+def _write_graphs(run: OpenedRun, out: Path, progress: Progress) -> None:
     """Write a graph for each arity and position, and the names of the ids."""
     try:
         import onnxruntime  # type: ignore[import-untyped] # noqa: F401

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 from getd.calibration.slot_fit import SlotFit
@@ -12,7 +12,7 @@ from getd.prediction.answer import Answer, Answerer
 from getd.prediction.beam import answer_jointly
 from getd.prediction.explain import Explainer, Explanation
 from getd.prediction.question import Question, fill_question
-from getd.prediction.rate import Rating, rate, suspicious
+from getd.prediction.rate import Rating, rate
 from getd.runs.opened import OpenedRun
 
 
@@ -77,7 +77,3 @@ class Predictor:
     def rate(self, facts: Facts) -> list[Rating]:
         """Rate facts of one arity."""
         return rate(self.answerer, facts)
-
-    def suspicious(self, top: int, progress: Callable[[int, int], None]) -> list[Rating]:
-        """Return the known facts that look most like mistakes."""
-        return suspicious(self.answerer, top, progress)

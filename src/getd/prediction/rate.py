@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from getd.calibration.confidence import log_fit
 from getd.evaluation.ranks import rank_facts
 from getd.facts.facts import Facts, count
-from getd.prediction.answer import Answerer
+from getd.prediction.answer import Answerer, Progress
 
 BATCH_ROWS = 512  # facts in a batch
 
@@ -39,7 +38,7 @@ def rate(answerer: Answerer, facts: Facts) -> list[Rating]:
     return [Rating(*values) for values in zip(*columns, strict=True)]
 
 
-def suspicious(answerer: Answerer, top: int, progress: Callable[[int, int], None]) -> list[Rating]:
+def suspicious(answerer: Answerer, top: int, progress: Progress) -> list[Rating]:
     """Return the known facts that look most like mistakes, the worst first.
 
     A model learns its training facts, the wrong ones too. What it cannot learn away is what the

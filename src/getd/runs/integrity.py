@@ -80,7 +80,7 @@ def check_tensors(path: Path, tensors: Tensors, expected: Tensors, hint: str = "
         if tensor.dtype != expected[name].dtype:
             types = f"{expected[name].dtype}, found {tensor.dtype}".replace("torch.", "")
             raise RunError(f"{path}: expected {name} of {types}{hint}")
-        if not bool(torch.isfinite(tensor).all()):
+        if not tensor.isfinite().all():
             raise RunError(f"{path}: expected finite weights, found NaN or infinity{hint}")
 
 
