@@ -7,16 +7,16 @@ position by position. With few entities, every combination is tried.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 
-from getd.arrays import Floats, Ids
+from getd.arrays import Ids
 from getd.facts.facts import Facts
 from getd.prediction.answer import Answer, Answerer
 from getd.prediction.question import Question, fill_positions
 
+Beam = dict[tuple[int, ...], tuple[float, float]]  # fillings of the open positions, their values
 MIN_WIDTH = 64  # fillings in the beam
 ROUND_SCORES = 2**27  # a round computes at most so many scores: the beam is as wide as they allow
 BRANCHES = 16  # candidates of one position that are tried in each filling
@@ -33,7 +33,7 @@ def answer_jointly(
     n_open = len(question.open)
     if n_entities**n_open <= EXHAUSTIVE_LIMIT:
         every = np.array(list(product(range(n_entities), repeat=n_open)))
-        fillings = _rated(answerer, question, every).fillings
+        fillings = _ranked(_rate(answerer, question, every))
     else:
         scores_per_filling = BRANCHES * n_open * question.fact.arity * n_entities
         width = max(MIN_WIDTH, top, ROUND_SCORES // scores_per_filling)
@@ -54,37 +54,26 @@ def answer_jointly(
     return [Answer(*values) for values in zip(*columns, strict=True)]
 
 
-@dataclass(frozen=True)
-class _Beam:
-    """Fillings with what they are ranked by, the best first; equal ones by their ids."""
-
-    fillings: Ids  # (n, open positions)
-    value: Floats  # (n, 2): what confidence rises with, then the plausibility
-
-    @classmethod
-    def ranked(cls, fillings: Ids, value: Floats) -> _Beam:
-        order = np.lexsort([*fillings.T[::-1], *-value.T[::-1]])
-        return cls(fillings[order], value[order])
-
-    def joined(self, other: _Beam) -> _Beam:
-        fillings = np.concatenate([self.fillings, other.fillings])
-        return _Beam.ranked(fillings, np.concatenate([self.value, other.value]))
-
-
-def _rated(answerer: Answerer, question: Question, fillings: Ids) -> _Beam:
-    """Rank fillings by the evidence for the facts that they make."""
+def _rate(answerer: Answerer, question: Question, fillings: Ids) -> Beam:
+    """Return what fillings are ranked by: what confidence rises with, then the plausibility."""
     evidence = answerer.evidence(_filled(question, fillings))
-    return _Beam.ranked(fillings, np.stack([evidence.total, evidence.plausibility], axis=1))
+    values = zip(evidence.total.tolist(), evidence.plausibility.tolist(), strict=True)
+    return dict(zip(map(tuple, fillings.tolist()), values, strict=True))
+
+
+def _ranked(beam: Beam) -> Ids:
+    """Sort fillings by value, the best first; equal ones by their ids."""
+    order = [(-total, -plausibility, filling) for filling, (total, plausibility) in beam.items()]
+    return np.array([filling for *_, filling in sorted(order)])
 
 
 def _search(answerer: Answerer, question: Question, width: int) -> Ids:
     """Improve the beam round by round: reopen each open position of its best fillings."""
-    seeds = _seeds(answerer, question, width)
-    beam = _rated(answerer, question, seeds)
-    tried = set(map(tuple, seeds.tolist()))
+    beam = _rate(answerer, question, _seeds(answerer, question, width))
+    ranked = _ranked(beam)
 
     for _ in range(MAX_ROUNDS):
-        best = beam.fillings[:width]
+        best = ranked[:width]
         facts = _filled(question, best)
         neighbours = []
         for position in question.open:
@@ -92,15 +81,15 @@ def _search(answerer: Answerer, question: Question, width: int) -> Ids:
             neighbours.append(likeliest.entities[:, question.open])
 
         distinct = np.unique(np.concatenate(neighbours), axis=0).tolist()
-        new = [row for row in distinct if tuple(row) not in tried]
+        new = [row for row in distinct if tuple(row) not in beam]
         if not new:
             break
 
-        tried.update(map(tuple, new))
-        beam = beam.joined(_rated(answerer, question, np.array(new)))
-        if np.array_equal(beam.fillings[:width], best):
+        beam |= _rate(answerer, question, np.array(new))
+        ranked = _ranked(beam)
+        if np.array_equal(ranked[:width], best):
             break
-    return beam.fillings
+    return ranked
 
 
 def _seeds(answerer: Answerer, question: Question, width: int) -> Ids:
@@ -130,7 +119,7 @@ def _seeds(answerer: Answerer, question: Question, width: int) -> Ids:
     n_rated = max(width, SEED_SCORES // (answerer.kb.n_entities * fact.arity))
     seeds: Ids = fillings[np.lexsort([first, -counts, -most_shared])[:n_rated]]
     if len(seeds) > width:
-        seeds = _rated(answerer, question, seeds).fillings[:width]
+        seeds = _ranked(_rate(answerer, question, seeds))[:width]
     return seeds
 
 
