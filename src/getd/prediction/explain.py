@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from getd.arrays import Floats, Ids
+from getd.arrays import Floats
 from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.io.deadline import check_deadline
@@ -67,25 +67,22 @@ class Explainer:
     def explain(self, fact: Facts, position: int, top: int) -> Explanation:
         """Explain the entity at a position of one fact."""
         gradient = self._gradient(fact, position)
-        strongest: list[tuple[float, int, int]] = []  # pull, arity, row
+        strongest: list[Reason] = []
         total = 0.0
-        for arity, facts in self._train.items():
-            rows, weight = self._sharing(facts, fact)
-            if not len(rows):
+        for facts in self._train.values():
+            sharing, weight = self._sharing(facts, fact)
+            if not len(sharing):
                 continue
-            pulls = weight * self._pulls(facts.take(rows), gradient)
+            pulls = weight * self._pulls(sharing, gradient)
             total += float(pulls.clip(min=0).sum())
             order = np.argsort(-pulls, kind="stable")[:top]
-            for pull, row in zip(pulls[order].tolist(), rows[order].tolist(), strict=True):
-                if pull > 0:
-                    strongest.append((pull, arity, row))
+            decoded = self._kb.decode(sharing.take(order))
+            strongest += map(Reason, decoded, pulls[order].tolist())
 
-        reasons = []
-        for pull, arity, row in sorted(strongest, key=lambda item: -item[0])[:top]:
-            decoded = self._kb.decode(self._train[arity].take(slice(row, row + 1)))[0]
-            reasons.append(Reason(decoded, pull / total))
-        similar = self._similar(int(fact.entities[0, position]), position)
-        return Explanation(tuple(reasons), similar)
+        positive = [reason for reason in strongest if reason.pull > 0]
+        positive.sort(key=lambda reason: -reason.pull)
+        reasons = tuple(Reason(reason.fact, reason.pull / total) for reason in positive[:top])
+        return Explanation(reasons, self._similar(int(fact.entities[0, position]), position))
 
     def _gradient(self, fact: Facts, position: int) -> Direction:
         """Return the gradient of the log-probability of an answer, of length 1."""
@@ -102,7 +99,7 @@ class Explainer:
         length = squares.sum().sqrt().clamp_min(1e-30)
         return [(parameter, gradient / length) for parameter, gradient in dense]
 
-    def _sharing(self, facts: Facts, fact: Facts) -> tuple[Ids, Floats]:
+    def _sharing(self, facts: Facts, fact: Facts) -> tuple[Facts, Floats]:
         """Find the facts that share entities with another fact, and how much they share."""
         shared = np.isin(facts.entities, fact.entities)
         weight = (shared / self._degree.clip(min=1)[facts.entities]).sum(axis=1)
@@ -113,7 +110,7 @@ class Explainer:
         rows = np.flatnonzero(weight)
         if len(rows) > MAX_FACTS:
             rows = np.sort(rows[np.argsort(-weight[rows], kind="stable")[:MAX_FACTS]])
-        return rows, weight[rows]
+        return facts.take(rows), weight[rows]
 
     def _pulls(self, facts: Facts, gradient: Direction) -> Floats:
         """Return how fast the log-probabilities of facts rise along a gradient."""

@@ -34,6 +34,7 @@ from getd.runs.fingerprint import facts_fingerprint, weights_fingerprint
 from getd.runs.lock import is_left_over
 from getd.runs.records import (
     HistoryLine,
+    R,
     Record,
     RolesRecord,
     StoredConfig,
@@ -116,13 +117,11 @@ class RunFolder:
 
     def read_json(self, name: str) -> dict[str, Any]:
         """Read a JSON file that holds an object."""
-        value = self._read_json(name)
-        check_record(Record, value, self.path / name)
-        return dict(value)
+        return dict(self._read_record(name, Record).model_extra or {})
 
     def read_report(self) -> Report:
         """Read how the finished model did on test."""
-        return check_record(Report, self._read_json("report.json"), self.path / "report.json")
+        return self._read_record("report.json", Report)
 
     def write_weights(self, weights: Mapping[str, Tensor]) -> None:
         """Write the weights of the model, with their fingerprint."""
@@ -179,10 +178,10 @@ class RunFolder:
 
     def read_roles(self) -> RolesRecord:
         """Read the name of the data, and the relations with their roles."""
-        path = self.path / "roles.json"
-        described = check_record(RolesRecord, self._read_json("roles.json"), path)
+        described = self._read_record("roles.json", RolesRecord)
         name = described.data
         if not name or name in (".", "..") or set(name) & set("/\\\0"):
+            path = self.path / "roles.json"
             raise RunError(f"{path}: expected the name of a data set, found {name!r}")
         return described
 
@@ -229,14 +228,14 @@ class RunFolder:
                 temporary.write_text(text, encoding="utf-8")
                 sync(temporary)
 
-    def _read_json(self, name: str) -> Any:
+    def _read_record(self, name: str, kind: type[R]) -> R:
         path = self._existing(name)
         try:
             text = path.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
             offset = f"another byte at offset {error.start}"
             raise RunError(f"{path}: expected UTF-8, found {offset}") from None
-        return parse_json(text, path)
+        return check_record(kind, parse_json(text, path), path)
 
     @contextmanager
     def _weights_file(self) -> Iterator[Path]:
