@@ -130,6 +130,13 @@ def nearest(name: str, names: Sequence[str]) -> str:
     return f"; did you mean {folded[close[0]]!r}?" if close else ""
 
 
+def check_choice(key: str, value: str, choices: Sequence[str]) -> None:
+    """Reject a value that is not one of the choices of a setting."""
+    if value not in choices:
+        expected = f"{key}: expected one of {', '.join(choices)}"
+        raise ConfigError(f"{expected}, found {value!r}{nearest(value, choices)}")
+
+
 def _problem_line(path: Path | str, location: str, message: str, ending: str) -> str:
     """One line about a file; if it is too long, the message is shortened first, then the path."""
     shown_path = visible(str(path))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -19,7 +19,7 @@ from getd.facts.facts import count
 from getd.facts.parse import Names, find_relation, parse_fact
 from getd.memory.weights import MemoryWeights
 from getd.models.base import ScoringModel
-from getd.prediction.answer import TABLE_STYLE, Answer, Answers
+from getd.prediction.answer import TABLE_STYLE, Answer, Answers, Progress
 from getd.prediction.complete import CompletionRequest, complete
 from getd.prediction.explain import Explanation
 from getd.prediction.export import export
@@ -33,14 +33,12 @@ from getd.prediction.question import (
     read_new_facts,
     read_questions,
 )
-from getd.prediction.rate import Rating
+from getd.prediction.rate import Rating, suspicious
 from getd.runs.fitted import recalibrate, remember
 from getd.runs.folder import RunFolder
 from getd.runs.opened import OpenedRun, open_run
 from getd.training.new_entities import extend
 from getd.visible import visible
-
-Progress = Callable[[int, int], None]  # called with the amount done and the total
 
 
 def no_progress(done: int, total: int) -> None:
@@ -164,7 +162,7 @@ class Run:
 
     def suspicious(self, top: int = 20, progress: Progress = no_progress) -> list[Rating]:
         """Return the known facts that look most like mistakes, the worst first."""
-        return self.predictor.suspicious(top, progress)
+        return suspicious(self.predictor.answerer, top, progress)
 
     def complete(
         self,

@@ -97,9 +97,6 @@ class Table(ScoringModel):
         self.register_buffer(
             "table", torch.randint(values, (11, n_entities), generator=generator).float()
         )
-        self.register_buffer(
-            "relations", torch.randint(values, (11, n_relations), generator=generator).float()
-        )
         self.change: Callable[[Tensor], Tensor] = lambda scores: scores
         self.shapes_asked: list[tuple[int, ...]] = []  # the shape of every answer given
 
@@ -113,10 +110,6 @@ class Table(ScoringModel):
         scores = self.change((table if candidates is None else table[:, candidates])[row % 11])
         self.shapes_asked.append(tuple(scores.shape))
         return scores
-
-    def score_relations(self, entities: Tensor) -> Tensor:
-        row = sum(entities[:, given] * (given + 1) for given in range(entities.shape[1]))
-        return self.change(self.get_buffer("relations")[row % 11])
 
 
 def blocks(facts: Sequence[Fact]) -> dict[int, Facts]:

@@ -52,11 +52,12 @@ def test_the_interval_equals_a_nested_loop_however_many_draws_are_held(
     held: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(metrics_module, "MAX_DRAWS", held)
+    monkeypatch.setattr(metrics_module, "RESAMPLES", 50)
     reciprocals = [[1.0, 0.5, 0.25], [0.1, 0.2], [1.0], [0.125, 0.5], [0.05, 0.04, 0.03]]
     rank = 1 / np.array([value for fact in reciprocals for value in fact])
     fact = np.array([number for number, values in enumerate(reciprocals) for _ in values]) * 7
     expected = reference.interval(reciprocals, seed=3, resamples=50)
-    assert mrr_interval(rank, fact, seed=3, resamples=50) == pytest.approx(expected)
+    assert mrr_interval(rank, fact, seed=3) == pytest.approx(expected)
 
 
 def test_the_interval_holds_the_mrr_and_narrows_with_the_number_of_facts() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 import torch
@@ -15,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from getd.errors import ConfigError, NonFiniteScores
 from getd.evaluation import ranks as ranks_module
 from getd.evaluation.rank_scores import Ranks, Ties, rank_scores
-from getd.evaluation.ranks import rank_facts, rank_relations
+from getd.evaluation.ranks import rank_facts
 from getd.facts.facts import Facts
 from getd.facts.known_answers import KnownAnswers
 from getd.models.base import DotProductModel, ModelSizes, ScoringModel
@@ -73,19 +71,6 @@ def test_ranks_equal_a_nested_loop(
                     scores[row], answer, fact, position + 1, ranked + others, ties
                 )
                 assert (ranks.rank[row, position], ranks.candidates[row, position]) == expected
-
-
-@given(ranked=MIXED, others=MIXED, ties=st.sampled_from(TIES), chunk=CHUNKS)
-def test_ranks_of_relations_equal_a_nested_loop(
-    ranked: list[Fact], others: list[Fact], ties: Ties, chunk: int
-) -> None:
-    model, known = Table(N_RELATIONS, N_ENTITIES), known_of(ranked + others)
-    for facts in reference.blocks(ranked).values():
-        ranks = rank_relations(model, facts, known, ties=ties, chunk=chunk)
-        scores = model.score_relations(torch.tensor(facts.entities)).tolist()
-        for row, fact in enumerate(reference.plain(facts)):
-            expected = reference.rank(scores[row], fact[0], fact, 0, ranked + others, ties)
-            assert (ranks.rank[row, 0], ranks.candidates[row, 0]) == expected
 
 
 def test_an_answer_that_is_not_known_is_ranked_too() -> None:
@@ -341,9 +326,6 @@ def test_the_size_of_a_chunk_changes_nothing(kind: str, chunk: int) -> None:
     }[kind]()
     known = all_known(facts)
     assert same(rank_facts(model, facts, known, chunk=chunk), rank_facts(model, facts, known))
-    assert same(
-        rank_relations(model, facts, known, chunk=chunk), rank_relations(model, facts, known)
-    )
 
 
 @pytest.mark.parametrize("chunk", [100, 1000, 2000])
@@ -369,10 +351,7 @@ def test_every_score_is_computed_once() -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
-@pytest.mark.parametrize("rank", [rank_facts, rank_relations])
-def test_scores_that_are_not_finite_stop_the_ranking(
-    value: float, rank: Callable[..., Ranks]
-) -> None:
+def test_scores_that_are_not_finite_stop_the_ranking(value: float) -> None:
     facts, model = random_facts(4), Table(N_RELATIONS, 50)
 
     def spoil(scores: Tensor) -> Tensor:
@@ -380,9 +359,8 @@ def test_scores_that_are_not_finite_stop_the_ranking(
         return scores
 
     model.change = spoil
-    total = 4 * (50 if rank is rank_facts else N_RELATIONS)
-    with pytest.raises(NonFiniteScores, match=rf"^2 of {total} scores are NaN or infinite$"):
-        rank(model, facts, all_known(facts))
+    with pytest.raises(NonFiniteScores, match=r"^2 of 200 scores are NaN or infinite$"):
+        rank_facts(model, facts, all_known(facts))
 
 
 def test_every_part_of_the_model_is_given_back_in_the_mode_it_had() -> None:

@@ -9,7 +9,8 @@ import numpy as np
 
 from getd.arrays import Bools
 from getd.choices import Ties
-from getd.evaluation.groups import GROUPINGS, check_groupings, group_questions
+from getd.errors import check_choice
+from getd.evaluation.groups import GROUPINGS, group_questions
 from getd.evaluation.metrics import Metrics, mean_reciprocal_rank, measure
 from getd.evaluation.protocol import LEVEL, Protocol, Provenance, filter_splits, left_out
 from getd.evaluation.rank_scores import Ranks
@@ -48,10 +49,14 @@ def evaluate(
     frequency and lookup, counted on the facts trained on, are measured as well. ``provenance`` says
     how the model came to be; by default it was trained on train.
     """
-    check_groupings(by)
+    for grouping in by:
+        check_choice("by", grouping, GROUPINGS)
     trained_on = provenance.trained_on
-    blocks = sample_facts(kb.split(split), sample, seed)
-    questions = _Questions(blocks, kb.known(*filter_splits(kb, split)), ties, seed)
+    facts = kb.split(split)
+    blocks = sample_facts(facts, sample, seed)
+    filtered = filter_splits(kb, split)
+    questions = _Questions(blocks, kb.known(*filtered), ties, seed)
+
     ranks = questions.rank(model)
     baseline_ranks = {}
     if baselines:
@@ -68,14 +73,14 @@ def evaluate(
                 mrrs[name] = mean_reciprocal_rank(other.rank[mask])
             groups[grouping][group] = GroupMetrics(**metrics, baselines=mrrs)
 
-    is_sample = count(blocks) < count(kb.split(split))
+    n_facts = count(blocks)
     protocol = Protocol(
         split=split,
         trained_on=trained_on,
-        filter=left_out(filter_splits(kb, split)),
+        filter=left_out(filtered),
         ties=ties,
         level=LEVEL,
-        sample=count(blocks) if is_sample else None,
+        sample=n_facts if n_facts < count(facts) else None,
         seed=seed,
         candidates=kb.n_entities,
         questions=len(ranks.rank),
@@ -137,12 +142,12 @@ class _Questions:
 
     def rank(self, model: ScoringModel) -> Ranks:
         ranks = []
+        candidates = []
         for facts in self.blocks.values():
-            ranks.append(rank_facts(model, facts, self.known, ties=self.ties))
-        return Ranks(
-            np.concatenate([part.rank.reshape(-1) for part in ranks]),
-            np.concatenate([part.candidates.reshape(-1) for part in ranks]),
-        )
+            part = rank_facts(model, facts, self.known, ties=self.ties)
+            ranks.append(part.rank.ravel())
+            candidates.append(part.candidates.ravel())
+        return Ranks(np.concatenate(ranks), np.concatenate(candidates))
 
     def measure(self, ranks: Ranks, mask: Bools | slice = slice(None)) -> Metrics:
         """Measure the ranks of all questions, or of those in a mask."""

@@ -9,7 +9,6 @@ import numpy as np
 
 from getd.arrays import Bools, Ids
 from getd.choices import Grouping
-from getd.errors import ConfigError, nearest
 from getd.facts.facts import Blocks
 from getd.facts.knowledge_base import KnowledgeBase
 
@@ -39,19 +38,10 @@ def group_questions(
         elif grouping == "position":
             number = np.arange(arity)
         elif grouping == "seen":
-            questions = [(facts.relation, facts.entities, position) for position in range(arity)]
-            number = np.column_stack([known.is_known(*question) for question in questions])
+            given = (facts.relation, facts.entities)
+            number = np.column_stack([known.is_known(*given, j) for j in range(arity)])
         parts.append(np.broadcast_to(number, facts.entities.shape).reshape(-1))
 
     numbers = np.concatenate(parts)
     for group in np.unique(numbers).tolist():
         yield names[group], numbers == group
-
-
-def check_groupings(by: Sequence[str]) -> None:
-    """Reject an unknown breakdown."""
-    for grouping in by:
-        if grouping not in GROUPINGS:
-            expected = ", ".join(GROUPINGS)
-            hint = nearest(grouping, GROUPINGS)
-            raise ConfigError(f"by: expected one of {expected}, found {grouping!r}{hint}")

@@ -36,7 +36,7 @@ def measure(rank: Floats, candidates: Ids, fact: Ids, *, seed: int = 0) -> Metri
         mean_rank=float(np.mean(rank)),
         amri=adjusted_mean_rank_index(rank, candidates),
         mrr_at_chance=mrr_at_chance(candidates),
-        mrr_interval=mrr_interval(rank, fact, seed=seed),
+        mrr_interval=mrr_interval(rank, fact, seed),
         questions=len(rank),
     )
 
@@ -94,9 +94,7 @@ def mrr_at_chance(candidates: Ids) -> float:
     return float(np.mean(harmonic / c))
 
 
-def mrr_interval(
-    rank: Floats, fact: Ids, *, seed: int = 0, resamples: int = RESAMPLES
-) -> tuple[float, float]:
+def mrr_interval(rank: Floats, fact: Ids, seed: int = 0) -> tuple[float, float]:
     """Return the 95 % bootstrap interval of the MRR: percentiles 2.5 and 97.5 over resamples.
 
     The questions of a fact depend on each other, so facts are drawn, each with all its questions.
@@ -108,9 +106,9 @@ def mrr_interval(
     generator = np.random.default_rng(seed)
     step = max(1, MAX_DRAWS // len(sums))
     means = []
-    for start in range(0, resamples, step):
-        shape = (min(step, resamples - start), len(sums))
-        drawn = generator.integers(0, len(sums), shape)
+    for start in range(0, RESAMPLES, step):
+        n_draws = min(step, RESAMPLES - start)
+        drawn = generator.integers(0, len(sums), (n_draws, len(sums)))
         means.append(sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1))
 
     low, high = np.percentile(np.concatenate(means), [2.5, 97.5])

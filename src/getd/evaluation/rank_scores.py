@@ -20,9 +20,10 @@ from torch import Tensor
 
 from getd.arrays import Floats, Ids
 from getd.choices import Ties
-from getd.errors import ConfigError, NonFiniteScores, ShapeError, nearest
+from getd.errors import NonFiniteScores, ShapeError, check_choice
 from getd.facts.known_answers import Answers
 
+TIES = get_args(Ties)
 TILE = 2**17  # scores that a thread compares at a time: 1 MB with the outcome, in its cache
 MAX_EXACT = 2**24  # float32 counts exactly up to this
 
@@ -61,7 +62,7 @@ def rank_scores(
     >>> rank_scores(scores, np.array([1, 3]), known).rank.tolist()
     [1.5, 4.0]
     """
-    check_ties(ties)
+    check_choice("ties", ties, TIES)
     ids = answers.cpu().numpy() if isinstance(answers, Tensor) else answers
     if known is None:
         known = Answers(np.zeros(len(scores) + 1, dtype=np.int64), ids[:0])
@@ -70,14 +71,15 @@ def rank_scores(
             expected = f"{len(scores)} {what}, one for each row of scores"
             raise ShapeError(f"expected {expected}, found {size}")
 
-    row, column = known.others(ids)
+    others = np.stack(known.others(ids))
+    device = scores.device
     with torch.no_grad():
-        target = scores.gather(1, torch.tensor(ids, device=scores.device)[:, None])
-        slack = torch.as_tensor(tolerance, dtype=target.dtype, device=scores.device).reshape(-1, 1)
-        left_out = torch.tensor(np.stack([row, column]), device=scores.device)
-        counts = count_rivals(scores, Level(target - slack, target + slack), *left_out)
+        target = scores.gather(1, torch.tensor(ids, device=device)[:, None])
+        slack = torch.as_tensor(tolerance, dtype=target.dtype, device=device).reshape(-1, 1)
+        level = Level(target - slack, target + slack)
+        counts = count_rivals(scores, level, *torch.tensor(others, device=device))
 
-    candidates = scores.shape[1] - np.bincount(row, minlength=len(scores))
+    candidates = scores.shape[1] - np.bincount(others[0], minlength=len(scores))
     return to_ranks(counts.cpu().numpy(), candidates, ties)
 
 
@@ -96,32 +98,33 @@ def count_rivals(scores: Tensor, level: Level, row: Tensor, column: Tensor) -> T
     than booleans; a sum of at most ``MAX_EXACT`` ones is exact.
     """
     tile_size = min(TILE * torch.get_num_threads(), MAX_EXACT)
-    rows = max(1, tile_size // max(1, scores.shape[1]))
-    columns = max(1, min(tile_size, scores.shape[1]))
+    b, m = scores.shape
+    rows = max(1, tile_size // max(1, m))
+    columns = max(1, min(tile_size, m))
     kind = torch.promote_types(scores.dtype, torch.float32)
-    flags = torch.empty(min(rows, len(scores)), columns, dtype=kind, device=scores.device)
-    counts = torch.zeros(2, len(scores), dtype=torch.float64, device=scores.device)
+    flags = scores.new_empty(min(rows, b), columns, dtype=kind)
+    counts = scores.new_zeros(2, b, dtype=torch.float64)
     finite = True
 
     for part in torch.split(scores, columns, dim=1):
-        total = []
-        above = []
-        at_least = []
+        sums = []
         tiles = [torch.split(tensor, rows) for tensor in (part, *level)]
         for tile, low, high in zip(*tiles, strict=True):
             flag = flags[: len(tile), : tile.shape[1]]
-            total.append(tile.sum(dim=1, dtype=kind))  # not finite if a score is not
-            above.append(torch.gt(tile, high, out=flag).sum(dim=1))
-            at_least.append(torch.ge(tile, low, out=flag).sum(dim=1))
-        counts += torch.stack([torch.cat(above), torch.cat(at_least)])
-        finite &= bool(torch.cat(total).isfinite().all())
+            above = torch.gt(tile, high, out=flag).sum(dim=1)
+            at_least = torch.ge(tile, low, out=flag).sum(dim=1)
+            total = tile.sum(dim=1, dtype=kind)  # not finite if a score is not
+            sums.append(torch.stack([above, at_least, total]))
+
+        part_sums = torch.cat(sums, dim=1)
+        counts += part_sums[:2]
+        finite &= bool(part_sums[2].isfinite().all())
     if not finite:
         check_finite(scores)
 
     left_out = scores[row, column]
-    counts[0].index_add_(0, row, (left_out > level.high[row, 0]).double(), alpha=-1)
-    counts[1].index_add_(0, row, (left_out >= level.low[row, 0]).double(), alpha=-1)
-    return counts
+    is_counted = torch.stack([left_out > level.high[row, 0], left_out >= level.low[row, 0]])
+    return counts.index_add_(1, row, is_counted.double(), alpha=-1)
 
 
 def to_ranks(counts: Floats, candidates: Ids, ties: Ties) -> Ranks:
@@ -130,14 +133,6 @@ def to_ranks(counts: Floats, candidates: Ids, ties: Ties) -> Ranks:
     level = at_least - above - 1
     within = {"realistic": level / 2, "optimistic": 0 * level, "pessimistic": level}[ties]
     return Ranks(1 + above + within, candidates)
-
-
-def check_ties(ties: str) -> None:
-    """Reject an unknown rule for ties."""
-    rules = get_args(Ties)
-    if ties not in rules:
-        hint = nearest(ties, rules)
-        raise ConfigError(f"ties: expected one of {', '.join(rules)}, found {ties!r}{hint}")
 
 
 def check_finite(scores: Tensor) -> None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import isqrt
-from typing import Protocol
+from itertools import pairwise
+from math import isqrt, prod
 
 import numpy as np
 import torch
@@ -16,7 +16,8 @@ from torch import Tensor
 
 from getd.arrays import Floats, Ids
 from getd.choices import Ties
-from getd.evaluation.rank_scores import Level, Ranks, check_ties, count_rivals, to_ranks
+from getd.errors import check_choice
+from getd.evaluation.rank_scores import TIES, Level, Ranks, count_rivals, to_ranks
 from getd.evaluation.rounding import product_rounding, score_rounding
 from getd.facts.facts import Facts
 from getd.facts.known_answers import KnownAnswers
@@ -46,59 +47,34 @@ def rank_facts(
     of a block of questions once and multiplies them with slices of its table, into one buffer:
     memory beyond the table does not depend on the number of entities.
     """
-    check_ties(ties)
-    ranks = []
+    check_choice("ties", ties, TIES)
+    shape = facts.entities.shape
+    counts = np.zeros((2, *shape))
+    others = np.zeros(shape, dtype=np.int64)
+
     with model.scoring() as device:
-        relation, entities = facts.to_tensors(device)
         for position in range(facts.arity):
-            slot = _Slot(model, facts, position, known, relation, entities, chunk)
-            ranks.append(_rank_slot(slot, ties))
-    return Ranks(
-        np.column_stack([column.rank for column in ranks]),
-        np.column_stack([column.candidates for column in ranks]),
-    )
-
-
-def rank_relations(
-    model: ScoringModel,
-    facts: Facts,
-    known: KnownAnswers,
-    *,
-    ties: Ties = "realistic",
-    chunk: int = CHUNK,
-) -> Ranks:
-    """Rank the relation of each fact among all relations, as :func:`rank_facts` ranks entities."""
-    check_ties(ties)
-    with model.scoring() as device:
-        slot = _Slot(model, facts, None, known, *facts.to_tensors(device), chunk)
-        ranks = _rank_slot(slot, ties)
-    return Ranks(ranks.rank[:, None], ranks.candidates[:, None])
-
-
-class Block(Protocol):
-    """A block of questions to score."""
-
-    def score(self, start: int, stop: int) -> Tensor:
-        """Score the candidates ``start .. stop - 1``: ``(b, m)``, valid until the next call."""
-
-    def rounding(self, answers: Tensor, scores: Tensor) -> Tensor:
-        """Return how far rounding can put scores apart, ``(b, 1)``; the answers' are among them."""
+            slot = _Slot(model, facts, position, known, device, chunk)
+            _count_slot(slot, counts[:, :, position], others[:, position])
+    return to_ranks(counts, model.n_entities - others, ties)
 
 
 @dataclass(frozen=True, eq=False)
 class _DotProductBlock:
-    """Queries that are multiplied with slices of the table, always into the same memory."""
+    """Questions whose queries are multiplied with slices of the table, into the same memory."""
 
     query: Tensor
     table: Tensor
     buffer: Tensor
 
     def score(self, start: int, stop: int) -> Tensor:
-        b = len(self.query)
-        scores = self.buffer[: b * (stop - start)].view(b, stop - start)
-        return torch.mm(self.query, self.table[start:stop].T, out=scores)
+        """Score the candidates ``start .. stop - 1``: ``(b, m)``, valid until the next call."""
+        vectors = self.table[start:stop]
+        shape = (len(self.query), len(vectors))
+        return torch.mm(self.query, vectors.T, out=self.buffer[: prod(shape)].view(shape))
 
     def rounding(self, answers: Tensor, scores: Tensor) -> Tensor:
+        """Return how far rounding can put scores apart, ``(b, 1)``; the answers' are among them."""
         return product_rounding(self.query, self.table[answers])
 
 
@@ -127,17 +103,8 @@ class _ModelBlock:
         return product_rounding(query, table[answers]) + score_rounding(scores)
 
 
-@dataclass(frozen=True, eq=False)
-class _RelationBlock:
-    """Questions whose relation is open, with all their scores."""
-
-    scores: Tensor
-
-    def score(self, start: int, stop: int) -> Tensor:
-        return self.scores[:, start:stop]
-
-    def rounding(self, answers: Tensor, scores: Tensor) -> Tensor:
-        return score_rounding(scores)
+Block = _DotProductBlock | _ModelBlock
+Span = tuple[int, int]  # the candidates start .. stop - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,15 +113,10 @@ class _Slot:
 
     model: ScoringModel
     facts: Facts
-    position: int | None  # None: the relation
+    position: int
     known: KnownAnswers
-    relation: Tensor
-    entities: Tensor
+    device: torch.device
     chunk: int
-
-    @property
-    def n_candidates(self) -> int:
-        return self.model.n_relations if self.position is None else self.model.n_entities
 
     @property
     def min_rows(self) -> int:
@@ -162,60 +124,42 @@ class _Slot:
 
         A tall block makes a better matrix product than a flat one, but is full only if there are
         few spans. The answers of each span fill about one block if ``rows * width = chunk`` and
-        ``rows = n_questions * width / n_candidates``.
+        ``rows = n_questions * width / n_entities``.
         """
-        if self.position is None or not self.model.is_dot_product:
+        if not self.model.is_dot_product:
             return MIN_ROWS
-        balanced = isqrt(self.chunk * len(self.facts) // self.n_candidates)
+        balanced = isqrt(self.chunk * len(self.facts) // self.model.n_entities)
         return min(max(balanced, MIN_ROWS), MAX_ROWS)
-
-    @property
-    def answers(self) -> Ids:
-        if self.position is None:
-            return self.facts.relation
-        return self.facts.entities[:, self.position]
-
-    def other_answers(self, rows: Ids) -> tuple[Ids, Ids]:
-        batch = self.facts.take(rows)
-        known = self.known.lookup(batch.relation, batch.entities, self.position)
-        return known.others(self.answers[rows])
 
     @cached_property
     def _table(self) -> tuple[Tensor, Tensor]:
         """The vectors of the candidates of a dot product, and memory for scores."""
         assert isinstance(self.model, DotProductModel)
-        assert self.position is not None
         table = self.model.candidates(self.position)
         return table, table.new_empty(min(self.chunk, MAX_ROWS * len(table)))
 
-    def block(self, rows: Tensor) -> Block:
-        """Return the questions of these rows, with the answers hidden."""
-        entities = self.entities[rows]
-        if self.position is None:
-            return _RelationBlock(self.model.score_relations(entities))
-
-        relation = self.relation[rows]
-        entities[:, self.position] = 0
+    def block(self, relation: Tensor, entities: Tensor) -> Block:
+        """Return questions whose answers are hidden."""
         if isinstance(self.model, DotProductModel) and self.model.is_dot_product:
             query = self.model.query(relation, entities, self.position)
             return _DotProductBlock(query, *self._table)
         return _ModelBlock(self.model, relation, entities, self.position)
 
 
-def _rank_slot(slot: _Slot, ties: Ties) -> Ranks:
-    """Rank the answers block by block; all answers of a block lie in one span of candidates."""
-    counts = np.zeros((2, len(slot.facts)))
-    others = np.zeros(len(slot.facts), dtype=np.int64)
-
-    width = max(1, min(slot.n_candidates, slot.chunk // slot.min_rows))
-    spans = _cuts(slot.n_candidates, width)
+def _count_slot(slot: _Slot, counts: Floats, others: Ids) -> None:
+    """Fill in the counts of :func:`count_rivals`, and how many other known answers there are."""
+    n_entities = slot.model.n_entities
+    width = max(1, min(n_entities, slot.chunk // slot.min_rows))
     max_rows = max(1, min(slot.chunk // width, MAX_ROWS))
-    home = np.searchsorted(spans, slot.answers, side="right") - 1
-    for span in np.unique(home):
-        rows = np.flatnonzero(home == span)
+    cuts = _cuts(n_entities, width)
+    spans = list(pairwise(cuts.tolist()))
+
+    answers = slot.facts.entities[:, slot.position]
+    home = np.searchsorted(cuts, answers, side="right") - 1
+    for number in np.unique(home).tolist():
+        rows = np.flatnonzero(home == number)
         for block in np.split(rows, _cuts(len(rows), max_rows)[1:-1]):
-            counts[:, block], others[block] = _count_block(slot, block, spans, int(span))
-    return to_ranks(counts, slot.n_candidates - others, ties)
+            counts[:, block], others[block] = _count_block(slot, block, spans, spans[number])
 
 
 def _cuts(total: int, longest: int) -> Ids:
@@ -228,31 +172,28 @@ def _cuts(total: int, longest: int) -> Ids:
     return np.arange(parts + 1) * total // parts
 
 
-def _count_block(slot: _Slot, rows: Ids, spans: Ids, home: int) -> tuple[Floats, Ids]:
+def _count_block(slot: _Slot, rows: Ids, spans: list[Span], home: Span) -> tuple[Floats, Ids]:
     """Sum the counts of :func:`count_rivals` over all spans; also count the answers left out.
 
     All answers of a block lie in the span ``home``, which is scored first. So every score is
     computed once, and the answer's is one of the scores it is compared with.
     """
-    # The other known answers, sorted by span.
-    row, value = slot.other_answers(rows)
-    others = np.bincount(row, minlength=len(rows))
-    span_of = np.searchsorted(spans, value, side="right") - 1
-    order = np.argsort(span_of, kind="stable")
-    ends = np.searchsorted(span_of[order], np.arange(len(spans)))
-    device = slot.entities.device
-    left_out = torch.tensor(np.stack([row, value])[:, order], device=device)
+    facts = slot.facts.take(rows)
+    known = slot.known.lookup(facts.relation, facts.entities, slot.position)
+    others = np.stack(known.others(facts.entities[:, slot.position]))
+    row, value = torch.tensor(others, device=slot.device)
 
-    answers = torch.tensor(slot.answers[rows], device=device)
-    counts = torch.zeros(2, len(rows), dtype=torch.float64, device=device)
-    block = slot.block(torch.tensor(rows, device=device))
-    for span in sorted(range(len(spans) - 1), key=lambda number: number != home):
-        start = int(spans[span])
-        scores = block.score(start, int(spans[span + 1]))
-        if span == home:
+    relation, entities = facts.to_tensors(slot.device)
+    answers = entities[:, slot.position].clone()
+    entities[:, slot.position] = 0
+    block = slot.block(relation, entities)
+    counts = torch.zeros(2, len(rows), dtype=torch.float64, device=slot.device)
+    for start, stop in sorted(spans, key=lambda span: span != home):
+        scores = block.score(start, stop)
+        if start == home[0]:
             target = scores.gather(1, (answers - start)[:, None])
             rounding = block.rounding(answers, scores)
             level = Level(target - rounding, target + rounding)
-        span_rows, span_values = left_out[:, ends[span] : ends[span + 1]]
-        counts += count_rivals(scores, level, span_rows, span_values - start)
-    return counts.cpu().numpy(), others
+        in_span = (value >= start) & (value < stop)
+        counts += count_rivals(scores, level, row[in_span], value[in_span] - start)
+    return counts.cpu().numpy(), np.bincount(others[0], minlength=len(rows))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ from getd.models.base import ScoringModel
 from getd.prediction.question import Question, fill_positions
 from getd.visible import visible
 
+Progress = Callable[[int, int], None]  # called with the amount done and the total
 SCORE_BUDGET = 2**23  # scores held at a time: 64 MB in float64
 TABLE_STYLE: dict[str, Any] = {  # every row, in full
     "tbl_rows": -1,
@@ -69,6 +70,10 @@ class Answers(list[Answer]):
         return pl.DataFrame(columns)
 
 
+Confidences = Sequence[float | None]  # the chances that facts are true; None: not calibrated
+Measured = tuple[int, Floats] | None  # a position and its log-probabilities, if they are at hand
+
+
 @dataclass(frozen=True, eq=False)
 class FactEvidence:
     """What speaks for facts."""
@@ -76,7 +81,7 @@ class FactEvidence:
     plausibility: Floats  # mean log-probability of the entities, each at its position
     fit: Floats  # slot fit of the entity that fits worst
     known: Bools  # whether the data has the fact
-    confidence: Sequence[float | None]  # the chance that it is true; None: not calibrated
+    confidence: Confidences
     total: Floats  # what confidence rises with
 
 
@@ -122,80 +127,93 @@ class Answerer:
         self, facts: Facts, position: int | None, top: int, include_known: bool
     ) -> Iterator[tuple[int, Answer]]:
         """Yield ``(row, answer)``, the best answers of each row first."""
-        scores, ranked, is_known = self._scores(facts, position, include_known)
+        scores = self._scores(facts, position)
+        if not include_known:
+            self._leave_out_known(scores, facts, position)
 
         # Probabilities are a softmax over the candidates that are ranked; relations have no
         # temperature. The normaliser is minus infinity where every candidate is known.
         temperature = 1.0 if position is None else self.calibration.temperature_of(facts.arity)
-        log_normaliser = torch.logsumexp(ranked / temperature, dim=1)
+        log_normaliser = torch.logsumexp(scores / temperature, dim=1)
         check_finite(log_normaliser.clamp(min=0))
 
-        rows, candidates = best_columns(ranked, top)
-        log_probability = ranked[rows, candidates] / temperature - log_normaliser[rows]
+        rows, candidates = best_columns(scores, top)
+        best_scores = scores[rows, candidates]
+        log_probability = best_scores / temperature - log_normaliser[rows]
 
-        # The log-probability of the answer is at hand, unless known answers were ranked too.
-        confidences: Sequence[float | None] = [None] * len(rows)
-        if position is not None:
-            repeated = facts.take(rows.numpy())
-            filled = fill_positions(repeated, [position], candidates.numpy()[:, None])
+        ids = candidates.numpy()
+        filled = facts.take(rows.numpy())
+        confidences: Confidences = [None] * len(rows)
+        if position is None:
+            vocabulary = self.kb.relations
+            filled = Facts(ids, filled.entities)
+        else:
+            # The log-probability of the answer is at hand, unless known answers were ranked too.
+            vocabulary = self.kb.entities
+            filled = fill_positions(filled, position, ids)
             measured = None if include_known else (position, log_probability.numpy())
             confidences = self.confidence(filled, measured)
 
-        vocabulary = self.kb.relations if position is None else self.kb.entities
         columns = (
             rows.tolist(),
-            vocabulary.decode(candidates.numpy()),
-            scores[rows, candidates].tolist(),
-            torch.exp(log_probability).tolist(),
+            vocabulary.decode(ids),
+            best_scores.tolist(),
+            log_probability.exp().tolist(),
             confidences,
-            is_known[rows, candidates].tolist(),
+            self.known.contains(filled).tolist(),
         )
         for row, name, *numbers in zip(*columns, strict=True):
             yield row, Answer((name,), *numbers)
 
-    def ranked_scores(self, facts: Facts, position: int) -> Tensor:
-        """Score all candidates at a position, with known answers at minus infinity."""
-        with self.model.scoring():
-            scores, ranked, _ = self._scores(facts, position, include_known=False)
+    def fill_best(self, facts: Facts, position: int, top: int) -> Facts:
+        """Fill a position with its best candidates that are not known, ``top`` for each fact."""
+        batch_rows = max(1, SCORE_BUDGET // self.kb.n_entities)
+        parts = []
+        for start in range(0, len(facts), batch_rows):
+            check_deadline()
+            batch = facts.take(slice(start, start + batch_rows))
+            with self.model.scoring():
+                scores = self._scores(batch, position)
             check_finite(scores)
-            return ranked
+            self._leave_out_known(scores, batch, position)
 
-    def _scores(
-        self, facts: Facts, position: int | None, include_known: bool
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Return raw scores, scores with minus infinity for what is not ranked, what is known."""
+            rows, candidates = best_columns(scores, top)
+            repeated = batch.take(rows.numpy())
+            parts.append({facts.arity: fill_positions(repeated, position, candidates.numpy())})
+        return join(*parts)[facts.arity]
+
+    def _scores(self, facts: Facts, position: int | None) -> Tensor:
+        """Score all entities at a position; None: all relations, others at minus infinity."""
         relation, entities = facts.to_tensors()
-        if position is None:
-            scores = self.model.score_relations(entities)
-        else:
-            scores = self.model.score_candidates(relation, entities, position)
+        if position is not None:
+            return self.model.score_candidates(relation, entities, position).double()
 
+        # Relations of another arity cannot hold.
+        scores = self.model.score_relations(entities).double()
+        arities = torch.tensor([signature.arity for signature in self.kb.signatures])
+        scores[:, arities != facts.arity] = -torch.inf
+        return scores
+
+    def _leave_out_known(self, scores: Tensor, facts: Facts, position: int | None) -> None:
+        """Set the scores of all known answers to minus infinity."""
         known = self.known.lookup(facts.relation, facts.entities, position)
-        is_known = torch.zeros(scores.shape, dtype=torch.bool)
-        is_known[torch.tensor(known.rows), torch.tensor(known.values)] = True
+        scores[torch.tensor(known.rows), torch.tensor(known.values)] = -torch.inf
 
-        ranked = scores.double()
-        if position is None:  # relations of another arity cannot hold
-            arities = torch.tensor([signature.arity for signature in self.kb.signatures])
-            ranked[:, arities != facts.arity] = -torch.inf
-        if not include_known:
-            ranked.masked_fill_(is_known, -torch.inf)
-        return scores, ranked, is_known
-
-    def confidence(
-        self, facts: Facts, measured: tuple[int, Floats] | None = None
-    ) -> Sequence[float | None]:
-        """Return the chance that each fact is true; None: the run is not calibrated for the arity.
-
-        ``measured`` is a position and its log-probabilities, if they are at hand.
-        """
+    def confidence(self, facts: Facts, measured: Measured = None) -> Confidences:
+        """Return the chance that each fact is true; None: the run is not calibrated for it."""
         if not len(facts) or str(facts.arity) not in self.calibration.confidence:
             return [None] * len(facts)
         return self.evidence(facts, measured).confidence
 
-    def evidence(self, facts: Facts, measured: tuple[int, Floats] | None = None) -> FactEvidence:
+    def evidence(self, facts: Facts, measured: Measured = None) -> FactEvidence:
         """Gather all that speaks for each fact."""
-        plausibility = self.plausibility(facts, measured)
+        temperature = self.calibration.temperature_of(facts.arity)
+        but = None if measured is None else measured[0]
+        log_probability = log_probabilities(self.model, facts, self.known, temperature, but)
+        if measured is not None:
+            log_probability[:, measured[0]] = measured[1]
+
+        plausibility: Floats = log_probability.mean(axis=1)
         known = self.known.contains(facts)
         fit = self.slot_fit.of(facts, own=known).min(axis=1, initial=1.0)
 
@@ -203,16 +221,6 @@ class Answerer:
         chances = [None] * len(facts) if confidence is None else confidence.tolist()
         total = self.calibration.evidence_of(facts.arity, plausibility, fit)
         return FactEvidence(plausibility, fit, known, chances, total)
-
-    def plausibility(self, facts: Facts, measured: tuple[int, Floats] | None = None) -> Floats:
-        """Return the mean log-probability of the entities of each fact."""
-        temperature = self.calibration.temperature_of(facts.arity)
-        but = None if measured is None else measured[0]
-        log_probability = log_probabilities(self.model, facts, self.known, temperature, but)
-        if measured is not None:
-            log_probability[:, measured[0]] = measured[1]
-        mean: Floats = log_probability.mean(axis=1)
-        return mean
 
 
 def best_columns(scores: Tensor, top: int) -> tuple[Tensor, Tensor]:
@@ -225,7 +233,8 @@ def best_columns(scores: Tensor, top: int) -> tuple[Tensor, Tensor]:
     (tensor([0, 0, 0]), tensor([1, 3, 0]))
     """
     if top < 1 or not len(scores):
-        return torch.zeros(0, dtype=torch.int64), torch.zeros(0, dtype=torch.int64)
+        nothing = torch.zeros(0, dtype=torch.int64)
+        return nothing, nothing
 
     # Everything that reaches the last place: few more than ``top``, except for ties.
     threshold = torch.topk(scores, min(top, scores.shape[1]), dim=1).values[:, -1:]

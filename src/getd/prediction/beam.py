@@ -7,17 +7,16 @@ position by position. With few entities, every combination is tried.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 
-from getd.arrays import Floats, Ids
+from getd.arrays import Ids
 from getd.facts.facts import Facts
-from getd.io.deadline import check_deadline
-from getd.prediction.answer import SCORE_BUDGET, Answer, Answerer, best_columns
+from getd.prediction.answer import Answer, Answerer
 from getd.prediction.question import Question, fill_positions
 
+Beam = dict[tuple[int, ...], tuple[float, float]]  # fillings of the open positions, their values
 MIN_WIDTH = 64  # fillings in the beam
 ROUND_SCORES = 2**27  # a round computes at most so many scores: the beam is as wide as they allow
 BRANCHES = 16  # candidates of one position that are tried in each filling
@@ -27,79 +26,70 @@ SEED_SCORES = 2**28  # scores that rate the fillings of training facts, to start
 
 
 def answer_jointly(
-    answerer: Answerer,
-    question: Question,
-    top: int,
-    include_known: bool = False,
-    exhaustive_limit: int = EXHAUSTIVE_LIMIT,
+    answerer: Answerer, question: Question, top: int, include_known: bool = False
 ) -> list[Answer]:
     """Return the best answers of a question with several open positions."""
     n_entities = answerer.kb.n_entities
     n_open = len(question.open)
-    if n_entities**n_open <= exhaustive_limit:
-        every = np.array(list(product(range(n_entities), repeat=n_open)), dtype=np.int64)
-        fillings = _ranked(every, _value(answerer, question, every)).fillings
+    if n_entities**n_open <= EXHAUSTIVE_LIMIT:
+        every = np.array(list(product(range(n_entities), repeat=n_open)))
+        fillings = _ranked(_rate(answerer, question, every))
     else:
         scores_per_filling = BRANCHES * n_open * question.fact.arity * n_entities
         width = max(MIN_WIDTH, top, ROUND_SCORES // scores_per_filling)
-        fillings = _search(answerer, question, width).fillings
+        fillings = _search(answerer, question, width)
 
     if not include_known:
         fillings = fillings[~answerer.known.contains(_filled(question, fillings))]
 
     best = fillings[:top]
     evidence = answerer.evidence(_filled(question, best))
-    plausibility = evidence.plausibility.tolist()
-    names = zip(*(answerer.kb.entities.decode(column) for column in best.T), strict=True)
-    return [
-        Answer(
-            entities, plausibility[row], None, evidence.confidence[row], bool(evidence.known[row])
-        )
-        for row, entities in enumerate(names)
-    ]
+    columns = (
+        zip(*map(answerer.kb.entities.decode, best.T), strict=True),
+        evidence.plausibility.tolist(),
+        [None] * len(best),
+        evidence.confidence,
+        evidence.known.tolist(),
+    )
+    return [Answer(*values) for values in zip(*columns, strict=True)]
 
 
-@dataclass(frozen=True)
-class _Beam:
-    """Fillings with what speaks for them, the best first."""
-
-    fillings: Ids  # (n, open positions)
-    value: Floats  # (n, 2)
-
-
-def _ranked(fillings: Ids, value: Floats) -> _Beam:
-    """Sort fillings by value; equal ones by their ids."""
-    order = np.lexsort([*fillings.T[::-1], *-value.T[::-1]])
-    return _Beam(fillings[order], value[order])
-
-
-def _value(answerer: Answerer, question: Question, fillings: Ids) -> Floats:
+def _rate(answerer: Answerer, question: Question, fillings: Ids) -> Beam:
     """Return what fillings are ranked by: what confidence rises with, then the plausibility."""
     evidence = answerer.evidence(_filled(question, fillings))
-    return np.stack([evidence.total, evidence.plausibility], axis=1)
+    values = zip(evidence.total.tolist(), evidence.plausibility.tolist(), strict=True)
+    return dict(zip(map(tuple, fillings.tolist()), values, strict=True))
 
 
-def _search(answerer: Answerer, question: Question, width: int) -> _Beam:
+def _ranked(beam: Beam) -> Ids:
+    """Sort fillings by value, the best first; equal ones by their ids."""
+    order = [(-total, -plausibility, filling) for filling, (total, plausibility) in beam.items()]
+    return np.array([filling for *_, filling in sorted(order)])
+
+
+def _search(answerer: Answerer, question: Question, width: int) -> Ids:
     """Improve the beam round by round: reopen each open position of its best fillings."""
-    seeds = _seeds(answerer, question, width)
-    beam = _ranked(seeds, _value(answerer, question, seeds))
-    tried = {tuple(row) for row in seeds.tolist()}
+    beam = _rate(answerer, question, _seeds(answerer, question, width))
+    ranked = _ranked(beam)
 
     for _ in range(MAX_ROUNDS):
-        best = beam.fillings[:width]
-        columns = range(len(question.open))
-        neighbours = [_neighbours(answerer, question, best, column) for column in columns]
+        best = ranked[:width]
+        facts = _filled(question, best)
+        neighbours = []
+        for position in question.open:
+            likeliest = answerer.fill_best(facts, position, BRANCHES)
+            neighbours.append(likeliest.entities[:, question.open])
+
         distinct = np.unique(np.concatenate(neighbours), axis=0).tolist()
-        new = [row for row in distinct if tuple(row) not in tried]
+        new = [row for row in distinct if tuple(row) not in beam]
         if not new:
             break
 
-        tried.update(map(tuple, new))
-        value = _value(answerer, question, np.array(new, dtype=np.int64))
-        beam = _ranked(np.concatenate([beam.fillings, new]), np.concatenate([beam.value, value]))
-        if np.array_equal(beam.fillings[:width], best):
+        beam |= _rate(answerer, question, np.array(new))
+        ranked = _ranked(beam)
+        if np.array_equal(ranked[:width], best):
             break
-    return beam
+    return ranked
 
 
 def _seeds(answerer: Answerer, question: Question, width: int) -> Ids:
@@ -121,32 +111,16 @@ def _seeds(answerer: Answerer, question: Question, width: int) -> Ids:
     )
 
     # How many given entities the best fact of each filling shares with the question.
-    given = [position for position in range(fact.arity) if position not in positions]
-    shared = (facts.entities[:, given] == fact.entities[0, given]).sum(axis=1)
+    given = np.delete(fact.entities, positions, axis=1)
+    shared = (np.delete(facts.entities, positions, axis=1) == given).sum(axis=1)
     most_shared = np.zeros(len(fillings), dtype=np.int64)
     np.maximum.at(most_shared, filling_of.reshape(-1), shared)
 
     n_rated = max(width, SEED_SCORES // (answerer.kb.n_entities * fact.arity))
     seeds: Ids = fillings[np.lexsort([first, -counts, -most_shared])[:n_rated]]
     if len(seeds) > width:
-        seeds = _ranked(seeds, _value(answerer, question, seeds)).fillings[:width]
+        seeds = _ranked(_rate(answerer, question, seeds))[:width]
     return seeds
-
-
-def _neighbours(answerer: Answerer, question: Question, fillings: Ids, column: int) -> Ids:
-    """Replace one entity of each filling by the candidates that are likeliest there."""
-    batch_rows = max(1, SCORE_BUDGET // answerer.kb.n_entities)
-    parts = []
-    for start in range(0, len(fillings), batch_rows):
-        check_deadline()
-        batch = fillings[start : start + batch_rows]
-        scores = answerer.ranked_scores(_filled(question, batch), question.open[column])
-        rows, candidates = best_columns(scores, BRANCHES)
-
-        neighbours = batch[rows.numpy()].copy()
-        neighbours[:, column] = candidates.numpy()
-        parts.append(neighbours)
-    return np.concatenate(parts)
 
 
 def _filled(question: Question, fillings: Ids) -> Facts:

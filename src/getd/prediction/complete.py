@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -14,9 +14,10 @@ import polars as pl
 from getd.errors import ConfigError, RunError
 from getd.facts.escape import escape
 from getd.facts.facts import Facts, join
+from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.vocabulary import write_lines
 from getd.io.atomic import atomic_path
-from getd.prediction.answer import SCORE_BUDGET, Answerer, best_columns
+from getd.prediction.answer import SCORE_BUDGET, Answerer, Progress
 from getd.prediction.question import fill_positions
 
 BATCH_ROWS = 256  # questions in a batch
@@ -46,7 +47,7 @@ def complete(
     answerer: Answerer,
     request: CompletionRequest,
     out: Path,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Progress = lambda done, total: None,
     overwrite: bool = False,
 ) -> int:
     """Write the most probable missing facts of a relation to a file; returns their number.
@@ -55,7 +56,8 @@ def complete(
     """
     if out.suffix not in ENDINGS:
         raise ConfigError(f"{out}: expected a name that ends in {', '.join(ENDINGS)}")
-    arity = answerer.kb.signatures[request.relation].arity
+    kb = answerer.kb
+    arity = kb.signatures[request.relation].arity
     if str(arity) not in answerer.calibration.confidence:
         reason = f"this run has no confidence for facts of {arity} entities"
         raise RunError(f"{reason}; getd calibrate fits it, where validation has such facts")
@@ -64,13 +66,13 @@ def complete(
     if out.is_dir():
         raise RunError(f"{out} is a folder; choose the name of a file")
 
-    questions = _questions(answerer, request.relation, arity)
+    questions = _questions(kb, request.relation, arity)
     total = sum(len(facts) for facts in questions)
     partial = out.with_name(f"{out.name}.partial")
     done, best = _resume(partial, request)
 
     # Batches that a partial file counts as done are skipped.
-    batch_rows = max(1, min(BATCH_ROWS, SCORE_BUDGET // answerer.kb.n_entities))
+    batch_rows = max(1, min(BATCH_ROWS, SCORE_BUDGET // kb.n_entities))
     end = 0
     for position, facts in enumerate(questions):
         for start in range(0, len(facts), batch_rows):
@@ -82,51 +84,43 @@ def complete(
                 _save(partial, request, end, best)
                 progress(end, total)
 
-    _write(answerer, request.relation, best, out)
+    _write(kb, request.relation, best, out)
     partial.unlink(missing_ok=True)
     return len(best)
 
 
-def _questions(answerer: Answerer, relation: int, arity: int) -> list[Facts]:
+def _questions(kb: KnowledgeBase, relation: int, arity: int) -> list[Facts]:
     """Return, for each position, the known facts of the relation without it, each once."""
-    every = join(*answerer.kb.splits.values())[arity]
+    every = join(*kb.splits.values())[arity]
     facts = every.take(every.relation == relation)
+    return [_distinct(fill_positions(facts, position, 0)) for position in range(arity)]
 
-    questions = []
-    for position in range(arity):
-        opened = fill_positions(facts, [position], np.zeros((len(facts), 1), dtype=np.int64))
-        distinct = np.unique(opened.entities, axis=0)
-        questions.append(Facts(np.full(len(distinct), relation), distinct))
-    return questions
+
+def _distinct(facts: Facts) -> Facts:
+    """Keep each fact of one relation once, in the order of their entities."""
+    entities = np.unique(facts.entities, axis=0)
+    return Facts(np.resize(facts.relation, len(entities)), entities)
 
 
 def _missing_facts(
     answerer: Answerer, questions: Facts, position: int, min_confidence: float
 ) -> list[MissingFact]:
     """Fill a position with its best answers; keep the facts that are confident enough."""
-    scores = answerer.ranked_scores(questions, position)
-    rows, candidates = best_columns(scores, TRIED)
-    filled = fill_positions(questions.take(rows.numpy()), [position], candidates.numpy()[:, None])
-    distinct = np.unique(filled.entities, axis=0)
-    facts = Facts(np.full(len(distinct), questions.relation[0]), distinct)
-
+    facts = _distinct(answerer.fill_best(questions, position, TRIED))
     evidence = answerer.evidence(facts)
-    confidence = np.array(evidence.confidence, dtype=float)
-    missing = []
-    for row in np.flatnonzero(confidence >= min_confidence):
-        entities = tuple(facts.entities[row].tolist())
-        plausibility = float(evidence.plausibility[row])
-        missing.append(MissingFact(entities, plausibility, float(confidence[row])))
-    return missing
+    entities = map(tuple, facts.entities.tolist())
+    confidence = np.array(evidence.confidence, dtype=float).tolist()
+    columns = (entities, evidence.plausibility.tolist(), confidence)
+    filled = [MissingFact(*values) for values in zip(*columns, strict=True)]
+    return [fact for fact in filled if fact.confidence >= min_confidence]
 
 
 def _merge(best: Sequence[MissingFact], new: Sequence[MissingFact], top: int) -> list[MissingFact]:
     """Keep the most confident facts, each once; of equal ones the more plausible."""
     by_entities = {fact.entities: fact for fact in [*best, *new]}
-    return sorted(
-        by_entities.values(),
-        key=lambda fact: (-fact.confidence, -fact.plausibility, fact.entities),
-    )[:top]
+    facts = list(by_entities.values())
+    facts.sort(key=lambda fact: (-fact.confidence, -fact.plausibility, fact.entities))
+    return facts[:top]
 
 
 def _resume(partial: Path, request: CompletionRequest) -> tuple[int, list[MissingFact]]:
@@ -165,32 +159,30 @@ def _save(
         temporary.write_text(json.dumps(state), encoding="utf-8")
 
 
-def _write(answerer: Answerer, relation: int, best: Sequence[MissingFact], out: Path) -> None:
+def _write(kb: KnowledgeBase, relation: int, best: Sequence[MissingFact], out: Path) -> None:
     """Write facts with their confidence and plausibility, in the form that the file name says."""
-    kb = answerer.kb
-    label = kb.relations[relation]
-    columns = {"relation": [label] * len(best)}
-    for position, name in enumerate(_column_names(kb.signatures[relation].roles)):
-        columns[name] = kb.entities.decode([fact.entities[position] for fact in best])
-    names = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
+    rows: list[tuple[Any, ...]] = []
+    for fact in best:
+        names = kb.entities.decode(fact.entities)
+        rows.append((kb.relations[relation], *names, fact.confidence, fact.plausibility))
 
     with atomic_path(out) as temporary:
         if out.suffix == ".parquet":
-            numbers = [(fact.confidence, fact.plausibility) for fact in best]
-            schema = {"confidence": pl.Float64, "plausibility": pl.Float64}
-            table = names.hstack(pl.DataFrame(numbers, schema=schema, orient="row"))
-            table.write_parquet(temporary)
+            names = _column_names(kb.signatures[relation].roles)
+            schema: dict[str, Any] = dict.fromkeys(["relation", *names], pl.String)
+            schema |= {"confidence": pl.Float64, "plausibility": pl.Float64}
+            pl.DataFrame(rows, schema, orient="row").write_parquet(temporary)
             return
 
         lines = []
-        for (_, *entities), fact in zip(names.iter_rows(), best, strict=True):
+        for label, *entities, confidence, plausibility in rows:
             if out.suffix == ".jsonl":
-                record: dict[str, object] = {"relation": label, "entities": entities}
-                record |= {"confidence": fact.confidence, "plausibility": fact.plausibility}
+                record = {"relation": label, "entities": entities}
+                record |= {"confidence": confidence, "plausibility": plausibility}
                 lines.append(json.dumps(record, ensure_ascii=False))
             else:
                 cells = [*map(escape, (label, *entities))]
-                cells += [f"{fact.confidence:.6f}", f"{fact.plausibility:.6f}"]
+                cells += [f"{confidence:.6f}", f"{plausibility:.6f}"]
                 lines.append("\t".join(cells))
         write_lines(temporary, pl.Series(lines, dtype=pl.String))
 

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from getd.arrays import Floats, Ids
+from getd.arrays import Floats
 from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.io.deadline import check_deadline
@@ -32,6 +32,9 @@ from getd.prediction.answer import SCORE_BUDGET
 
 MAX_FACTS = 2000  # of one arity that are weighed: those that share most
 STEP = 1e-4  # length of the step along the gradient
+MAX_SIMILAR = 3  # entities that are similar to an answer
+
+Direction = list[tuple[Tensor, Tensor]]  # parameters, and how each changes
 
 
 @dataclass(frozen=True)
@@ -61,64 +64,60 @@ class Explainer:
         for facts in self._train.values():
             np.add.at(self._degree, facts.entities.reshape(-1), 1)
 
-    def explain(self, fact: Facts, position: int, top: int = 3) -> Explanation:
+    def explain(self, fact: Facts, position: int, top: int) -> Explanation:
         """Explain the entity at a position of one fact."""
         gradient = self._gradient(fact, position)
-        strongest: list[tuple[float, int, int]] = []  # pull, arity, row
+        strongest: list[Reason] = []
         total = 0.0
-        for arity, facts in self._train.items():
-            rows, weight = self._sharing(facts, fact)
-            if not len(rows):
+        for facts in self._train.values():
+            sharing, weight = self._sharing(facts, fact)
+            if not len(sharing):
                 continue
-            pulls = weight * self._pulls(facts.take(rows), gradient)
+            pulls = weight * self._pulls(sharing, gradient)
             total += float(pulls.clip(min=0).sum())
-            for index in np.argsort(-pulls, kind="stable")[:top]:
-                if pulls[index] > 0:
-                    strongest.append((float(pulls[index]), arity, int(rows[index])))
+            order = np.argsort(-pulls, kind="stable")[:top]
+            decoded = self._kb.decode(sharing.take(order))
+            strongest += map(Reason, decoded, pulls[order].tolist())
 
-        reasons = []
-        for pull, arity, row in sorted(strongest, key=lambda item: -item[0])[:top]:
-            decoded = self._kb.decode(self._train[arity].take(slice(row, row + 1)))[0]
-            reasons.append(Reason(decoded, pull / total))
-        similar = self._similar(int(fact.entities[0, position]), position)
-        return Explanation(tuple(reasons), similar)
+        positive = [reason for reason in strongest if reason.pull > 0]
+        positive.sort(key=lambda reason: -reason.pull)
+        reasons = tuple(Reason(reason.fact, reason.pull / total) for reason in positive[:top])
+        return Explanation(reasons, self._similar(int(fact.entities[0, position]), position))
 
-    def _gradient(self, fact: Facts, position: int) -> dict[str, Tensor]:
-        """Return the gradient of the log-probability of an answer by parameter, of length 1."""
-        parameters = dict(self._model.named_parameters())
+    def _gradient(self, fact: Facts, position: int) -> Direction:
+        """Return the gradient of the log-probability of an answer, of length 1."""
+        parameters = list(self._model.parameters())
         with torch.enable_grad():
             score = self._log_probability(*fact.to_tensors(), position).sum()
-            gradients = torch.autograd.grad(score, list(parameters.values()), allow_unused=True)
+            gradients = torch.autograd.grad(score, parameters, allow_unused=True)
 
-        dense = {}
-        for name, gradient in zip(parameters, gradients, strict=True):
+        dense = []
+        for parameter, gradient in zip(parameters, gradients, strict=True):
             if gradient is not None:
-                dense[name] = gradient.to_dense() if gradient.is_sparse else gradient
-        squares = torch.stack([gradient.square().sum() for gradient in dense.values()])
+                dense.append((parameter, gradient.to_dense()))
+        squares = torch.stack([gradient.square().sum() for _, gradient in dense])
         length = squares.sum().sqrt().clamp_min(1e-30)
-        return {name: gradient / length for name, gradient in dense.items()}
+        return [(parameter, gradient / length) for parameter, gradient in dense]
 
-    def _sharing(self, facts: Facts, fact: Facts) -> tuple[Ids, Floats]:
+    def _sharing(self, facts: Facts, fact: Facts) -> tuple[Facts, Floats]:
         """Find the facts that share entities with another fact, and how much they share."""
-        shared = np.isin(facts.entities, np.unique(fact.entities))
-        weight = np.where(shared, 1 / self._degree.clip(min=1)[facts.entities], 0.0).sum(axis=1)
+        shared = np.isin(facts.entities, fact.entities)
+        weight = (shared / self._degree.clip(min=1)[facts.entities]).sum(axis=1)
         if facts.arity == fact.arity:
-            same = (facts.relation == fact.relation[0]) & (facts.entities == fact.entities[0]).all(
-                axis=1
-            )
+            same = (facts.rows() == fact.rows()).all(axis=1)
             weight[same] = 0.0
 
         rows = np.flatnonzero(weight)
         if len(rows) > MAX_FACTS:
             rows = np.sort(rows[np.argsort(-weight[rows], kind="stable")[:MAX_FACTS]])
-        return rows, weight[rows]
+        return facts.take(rows), weight[rows]
 
-    def _pulls(self, facts: Facts, gradient: dict[str, Tensor]) -> Floats:
+    def _pulls(self, facts: Facts, gradient: Direction) -> Floats:
         """Return how fast the log-probabilities of facts rise along a gradient."""
         with torch.no_grad():
-            with self._moved(gradient, STEP):
+            with _moved(gradient, STEP):
                 after = self._fact_log_probabilities(facts)
-            with self._moved(gradient, -STEP):
+            with _moved(gradient, -STEP):
                 before = self._fact_log_probabilities(facts)
         pulls: Floats = ((after - before) / (2 * STEP)).numpy()
         return pulls
@@ -130,10 +129,9 @@ class Explainer:
         for start in range(0, len(facts), batch_rows):
             check_deadline()
             relation, entities = facts.take(slice(start, start + batch_rows)).to_tensors()
-            by_position = [
-                self._log_probability(relation, entities, position)
-                for position in range(facts.arity)
-            ]
+            by_position = []
+            for position in range(facts.arity):
+                by_position.append(self._log_probability(relation, entities, position))
             parts.append(torch.stack(by_position).sum(dim=0))
         return torch.cat(parts)
 
@@ -141,19 +139,7 @@ class Explainer:
         scores = self._model.score_candidates(relation, entities, position)
         return scores.gather(1, entities[:, position, None])[:, 0] - scores.logsumexp(dim=1)
 
-    @contextmanager
-    def _moved(self, gradient: dict[str, Tensor], step: float) -> Iterator[None]:
-        """Move the weights a step along a direction, for the duration of a block."""
-        parameters = dict(self._model.named_parameters())
-        for name, direction in gradient.items():
-            parameters[name].data.add_(direction, alpha=step)
-        try:
-            yield
-        finally:
-            for name, direction in gradient.items():
-                parameters[name].data.sub_(direction, alpha=step)
-
-    def _similar(self, entity: int, position: int, top: int = 3) -> tuple[str, ...]:
+    def _similar(self, entity: int, position: int) -> tuple[str, ...]:
         """Return the entities with the most similar vectors; none if the model has no vectors."""
         if not isinstance(self._model, DotProductModel):
             return ()
@@ -162,5 +148,17 @@ class Explainer:
             own = table[entity : entity + 1]
             similarity = torch.nn.functional.cosine_similarity(table, own)
             similarity[entity] = -torch.inf
-            nearest = similarity.topk(min(top, len(similarity) - 1)).indices
+            nearest = similarity.topk(min(MAX_SIMILAR, len(similarity) - 1)).indices
             return tuple(self._kb.entities.decode(nearest.numpy()))
+
+
+@contextmanager
+def _moved(direction: Direction, step: float) -> Iterator[None]:
+    """Move the weights a step along a direction, for the duration of a block."""
+    for parameter, change in direction:
+        parameter.data.add_(change, alpha=step)
+    try:
+        yield
+    finally:
+        for parameter, change in direction:
+            parameter.data.sub_(change, alpha=step)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from getd.facts.facts import join
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.io.atomic import atomic_path
 from getd.models.base import RoleTable, ScoringModel
+from getd.prediction.answer import Progress
 from getd.runs.opened import OpenedRun
 
 MANIFEST = "export.json"  # lists the files of an export
@@ -32,8 +33,8 @@ def export(
     run: OpenedRun,
     out: Path,
     form: ExportFormat,
-    overwrite: bool = False,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    overwrite: bool,
+    progress: Progress,
 ) -> list[Path]:
     """Write an export as a folder; returns its files.
 
@@ -67,17 +68,17 @@ def vectors(run: OpenedRun) -> dict[str, tuple[list[str], Tensor]]:
     """Return the tables of entities, relations and roles: names of rows, and vectors."""
     kb = run.kb
     model = run.model.bare
-    tables: dict[str, tuple[list[str], Tensor]] = {}
+    tables = []
     for name, table in model.entity_tables().items():
-        tables[name] = list(kb.entities), table.weight
+        tables.append((name, list(kb.entities), table))
     for name, table in model.relation_tables().items():
-        tables[name] = _relation_names(kb, table.num_embeddings), table.weight
+        tables.append((name, _relation_names(kb, table.num_embeddings), table))
     for name, roles in model.role_tables().items():
-        tables[name] = _role_names(kb, roles), roles.embedding.weight
+        tables.append((name, _role_names(kb, roles), roles.embedding))
 
     named = {}
-    for name, (labels, weight) in tables.items():
-        named[name.removeprefix("inner.").replace(".", "-")] = labels, weight.detach()
+    for name, labels, table in tables:
+        named[name.removeprefix("inner.").replace(".", "-")] = labels, table.weight.detach()
     return named
 
 
@@ -111,7 +112,7 @@ def _write_tables(run: OpenedRun, out: Path, form: ExportFormat) -> None:
         np.savez(out / f"{name}.npz", names=np.array(labels), vectors=table.numpy())
 
 
-def _write_graphs(run: OpenedRun, out: Path, progress: Callable[[int, int], None]) -> None:
+def _write_graphs(run: OpenedRun, out: Path, progress: Progress) -> None:
     """Write a graph for each arity and position, and the names of the ids."""
     try:
         import onnxruntime  # type: ignore[import-untyped] # noqa: F401

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from functools import cached_property
 
 from getd.calibration.slot_fit import SlotFit
@@ -13,7 +12,7 @@ from getd.prediction.answer import Answer, Answerer
 from getd.prediction.beam import answer_jointly
 from getd.prediction.explain import Explainer, Explanation
 from getd.prediction.question import Question, fill_question
-from getd.prediction.rate import Rating, rate, suspicious
+from getd.prediction.rate import Rating, rate
 from getd.runs.opened import OpenedRun
 
 
@@ -50,14 +49,10 @@ class Predictor:
         _ = self.known, self.slot_fit, self.explainer
 
     def answer(
-        self,
-        questions: Sequence[Question],
-        top: int = 10,
-        include_known: bool = False,
-        known: KnownAnswers | None = None,
+        self, questions: Sequence[Question], top: int, include_known: bool
     ) -> list[list[Answer]]:
-        """Return the best answers of each question; ``known`` replaces all known answers."""
-        answerer = replace(self.answerer, known=known) if known else self.answerer
+        """Return the best answers of each question."""
+        answerer = self.answerer
         single = [question for question in questions if len(question.open) < 2]
         answered = iter(answerer.answer(single, top, include_known))
 
@@ -82,7 +77,3 @@ class Predictor:
     def rate(self, facts: Facts) -> list[Rating]:
         """Rate facts of one arity."""
         return rate(self.answerer, facts)
-
-    def suspicious(self, top: int, progress: Callable[[int, int], None]) -> list[Rating]:
-        """Return the known facts that look most like mistakes."""
-        return suspicious(self.answerer, top, progress)

@@ -90,10 +90,10 @@ def fill_question(kb: KnowledgeBase, question: Question, names: Sequence[str]) -
     return fill_positions(question.fact, question.open, kb.entities.ids(names)[None])
 
 
-def fill_positions(facts: Facts, positions: Sequence[int], values: Ids) -> Facts:
-    """Replace the entities at some positions by ``values (n, positions)``."""
+def fill_positions(facts: Facts, positions: int | Sequence[int], values: Ids | int) -> Facts:
+    """Replace the entities at a position by ``values (n,)``, or at several ``(n, positions)``."""
     entities = facts.entities.copy()
-    entities[:, list(positions)] = values
+    entities[:, positions] = values
     return Facts(facts.relation, entities)
 
 
@@ -134,10 +134,8 @@ def read_facts(
     label, named = _read_named(source, form)
     facts = parse_each(label, named, lambda relation, names: parse_fact(kb, relation, names))
 
-    arities = np.array([fact.arity for fact in facts])
-    order = np.empty(len(facts), dtype=np.int64)
-    order[np.argsort(arities, kind="stable")] = np.arange(len(facts))
-    return order.tolist(), join(*({fact.arity: fact} for fact in facts))
+    by_arity = np.argsort([fact.arity for fact in facts], kind="stable")
+    return np.argsort(by_arity).tolist(), join(*({fact.arity: fact} for fact in facts))
 
 
 def read_new_facts(

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-
-import numpy as np
 
 from getd.calibration.confidence import log_fit
 from getd.evaluation.ranks import rank_facts
 from getd.facts.facts import Facts, count
-from getd.prediction.answer import Answerer
+from getd.prediction.answer import Answerer, Progress
 
 BATCH_ROWS = 512  # facts in a batch
 
@@ -41,7 +38,7 @@ def rate(answerer: Answerer, facts: Facts) -> list[Rating]:
     return [Rating(*values) for values in zip(*columns, strict=True)]
 
 
-def suspicious(answerer: Answerer, top: int, progress: Callable[[int, int], None]) -> list[Rating]:
+def suspicious(answerer: Answerer, top: int, progress: Progress) -> list[Rating]:
     """Return the known facts that look most like mistakes, the worst first.
 
     A model learns its training facts, the wrong ones too. What it cannot learn away is what the
@@ -55,12 +52,12 @@ def suspicious(answerer: Answerer, top: int, progress: Callable[[int, int], None
         for arity, facts in blocks.items():
             for start in range(0, len(facts), BATCH_ROWS):
                 evidence = answerer.evidence(facts.take(slice(start, start + BATCH_ROWS)))
-                value = evidence.plausibility + log_fit(evidence.fit)
-                for row in np.argsort(value, kind="stable")[:top].tolist():
-                    worst.append((float(value[row]), split, arity, start + row))
+                values = (evidence.plausibility + log_fit(evidence.fit)).tolist()
+                for row, value in enumerate(values, start):
+                    worst.append((value, split, arity, row))
                 worst = sorted(worst)[:top]
 
-                done += len(value)
+                done += len(values)
                 progress(done, total)
 
     ratings = []

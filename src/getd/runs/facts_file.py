@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
-from types import MappingProxyType
 
 import numpy as np
 import polars as pl
@@ -55,10 +54,7 @@ def read_facts(
         facts = Facts(part["relation"].to_numpy(), entities.reshape(len(part), int(arity)))
         splits.setdefault(str(split), {})[int(arity)] = facts
 
-    ordered = {}
-    for split_name, blocks in splits.items():
-        ordered[split_name] = MappingProxyType(dict(sorted(blocks.items())))
-    return MappingProxyType(ordered)
+    return {name: dict(sorted(blocks.items())) for name, blocks in splits.items()}
 
 
 def _read_table(path: Path) -> pl.DataFrame:
@@ -82,7 +78,7 @@ def _read_table(path: Path) -> pl.DataFrame:
 
 def _has_known_ids(table: pl.DataFrame, signatures: tuple[Relation, ...], n_entities: int) -> bool:
     """Whether all facts are of known names, with as many entities as their relation has."""
-    if any(table[name].has_nulls() for name in table.columns):
+    if any(table.null_count().row(0)):
         return False
     if not set(table["split"].unique()) <= set(SPLITS):
         return False

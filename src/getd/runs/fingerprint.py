@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 
-import numpy as np
 from torch import Tensor
 
 from getd.facts.knowledge_base import KnowledgeBase
@@ -15,18 +14,18 @@ from getd.facts.split import SPLITS
 def facts_fingerprint(kb: KnowledgeBase) -> str:
     """Hash what a training learns from: names, roles, and the facts of all splits in order."""
     digest = sha256()
-    for names in (kb.entities, kb.relations):
-        _add_texts(digest.update, names)
+    digest.update(_packed(kb.entities))
+    digest.update(_packed(kb.relations))
     for signature in kb.signatures:
-        _add_texts(digest.update, [signature.name, *signature.roles])
+        digest.update(_packed([signature.name, *signature.roles]))
 
     for split in SPLITS:
         for arity, facts in sorted(kb.splits.get(split, {}).items()):
             if not len(facts):
                 continue
             digest.update(f"{split} {arity} {len(facts)}".encode())
-            digest.update(np.ascontiguousarray(facts.relation, dtype="<i8").data)
-            digest.update(np.ascontiguousarray(facts.entities, dtype="<i8").data)
+            digest.update(facts.relation.astype("<i8").data)
+            digest.update(facts.entities.astype("<i8").data)
     return digest.hexdigest()
 
 
@@ -41,12 +40,10 @@ def weights_fingerprint(weights: Mapping[str, Tensor]) -> str:
 
 def text_fingerprint(*texts: str) -> str:
     """Hash texts in their order."""
-    digest = sha256()
-    _add_texts(digest.update, texts)
-    return digest.hexdigest()
+    return sha256(_packed(texts)).hexdigest()
 
 
-def _add_texts(add: Callable[[bytes], None], texts: Iterable[str]) -> None:
-    """Add each text with its length, so that different lists never give the same bytes."""
+def _packed(texts: Iterable[str]) -> bytes:
+    """Join texts, each with its length, so that different lists never give the same bytes."""
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
-    add(b"".join(b"%d:%b" % (len(text), text) for text in encoded) + b".")
+    return b"".join(b"%d:%b" % (len(text), text) for text in encoded) + b"."

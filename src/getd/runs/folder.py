@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from safetensors import safe_open
@@ -35,6 +34,7 @@ from getd.runs.fingerprint import facts_fingerprint, weights_fingerprint
 from getd.runs.lock import is_left_over
 from getd.runs.records import (
     HistoryLine,
+    R,
     Record,
     RolesRecord,
     StoredConfig,
@@ -55,6 +55,11 @@ class RunFolder:
     def checkpoint(self) -> Path:
         """The file that a training resumes from."""
         return self.path / "checkpoint" / "state.safetensors"
+
+    @property
+    def history(self) -> Path:
+        """The file with a line for each epoch."""
+        return self.path / "history.jsonl"
 
     def exists(self) -> bool:
         """Whether the folder holds a run, finished or not."""
@@ -112,13 +117,11 @@ class RunFolder:
 
     def read_json(self, name: str) -> dict[str, Any]:
         """Read a JSON file that holds an object."""
-        value = self._read_json(name)
-        check_record(Record, value, self.path / name)
-        return dict(value)
+        return dict(self._read_record(name, Record).model_extra or {})
 
     def read_report(self) -> Report:
         """Read how the finished model did on test."""
-        return check_record(Report, self._read_json("report.json"), self.path / "report.json")
+        return self._read_record("report.json", Report)
 
     def write_weights(self, weights: Mapping[str, Tensor]) -> None:
         """Write the weights of the model, with their fingerprint."""
@@ -170,47 +173,36 @@ class RunFolder:
         signatures = tuple(Relation(record.name, tuple(record.roles)) for record in records)
 
         splits = read_facts(self._existing("facts.parquet"), signatures, len(entities))
-        return KnowledgeBase(
-            name=described.data,
-            entities=entities,
-            relations=relations,
-            signatures=signatures,
-            splits=splits,
-            duplicates=MappingProxyType({split: Duplicates() for split in splits}),
-        )
+        duplicates = dict.fromkeys(splits, Duplicates())
+        return KnowledgeBase(described.data, entities, relations, signatures, splits, duplicates)
 
     def read_roles(self) -> RolesRecord:
         """Read the name of the data, and the relations with their roles."""
-        path = self.path / "roles.json"
-        described = check_record(RolesRecord, self._read_json("roles.json"), path)
+        described = self._read_record("roles.json", RolesRecord)
         name = described.data
         if not name or name in (".", "..") or set(name) & set("/\\\0"):
+            path = self.path / "roles.json"
             raise RunError(f"{path}: expected the name of a data set, found {name!r}")
         return described
 
     def append_history(self, line: Mapping[str, Any]) -> None:
         """Add a line to the history; it is on disk when this returns."""
-        path = self.path / "history.jsonl"
         try:
-            with path.open("a", encoding="utf-8") as file:
+            with self.history.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            raise WriteError(f"cannot write {path}: {error.strerror}") from None
+            raise WriteError(f"cannot write {self.history}: {error.strerror}") from None
 
     def read_history(self) -> list[HistoryLine]:
         """Read the epochs so far; a last line that was cut off is dropped."""
-        path = self.path / "history.jsonl"
         history = []
         for number, text in enumerate(self._history_lines(), start=1):
-            line = check_record(
-                HistoryLine, parse_json(text, f"{path}:{number}"), f"{path}:{number}"
-            )
+            location = f"{self.history}:{number}"
+            line = check_record(HistoryLine, parse_json(text, location), location)
             if line.epoch != number:
-                raise RunError(
-                    f"{path}:{number}: expected epoch {number}, found epoch {line.epoch}"
-                )
+                raise RunError(f"{location}: expected epoch {number}, found epoch {line.epoch}")
             history.append(line)
         return history
 
@@ -218,17 +210,15 @@ class RunFolder:
         """Drop what came after an epoch; all epochs up to it must be there."""
         n_epochs = len(self.read_history())
         if n_epochs < last_epoch:
-            path = self.path / "history.jsonl"
             expected = f"expected the {last_epoch} epochs before the checkpoint"
-            raise RunError(f"{path}: {expected}, found {n_epochs}")
+            raise RunError(f"{self.history}: {expected}, found {n_epochs}")
         kept = self._history_lines()[:last_epoch]
         self._write({"history.jsonl": "".join(f"{line}\n" for line in kept)})
 
     def _history_lines(self) -> list[str]:
-        path = self.path / "history.jsonl"
-        if not path.exists():
+        if not self.history.exists():
             return []
-        return path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]
+        return self.history.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]
 
     def _write(self, files: Mapping[str, str]) -> None:
         """Write text files by name; they get their names when all are on the disk."""
@@ -238,14 +228,14 @@ class RunFolder:
                 temporary.write_text(text, encoding="utf-8")
                 sync(temporary)
 
-    def _read_json(self, name: str) -> Any:
+    def _read_record(self, name: str, kind: type[R]) -> R:
         path = self._existing(name)
         try:
             text = path.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
             offset = f"another byte at offset {error.start}"
             raise RunError(f"{path}: expected UTF-8, found {offset}") from None
-        return parse_json(text, path)
+        return check_record(kind, parse_json(text, path), path)
 
     @contextmanager
     def _weights_file(self) -> Iterator[Path]:

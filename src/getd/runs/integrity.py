@@ -32,14 +32,12 @@ def check_sizes(folder: RunFolder, kb: KnowledgeBase) -> ModelSizes:
     stored = folder.read_json("model.json")
     sizes = model_sizes(kb)
     for key, size in sizes_record(sizes).items():
-        if stored.get(key) != size:
-            is_long = key == "roles"
-            expected = key if is_long else f"{key} = {size}"
-            value = "others" if is_long else repr(stored.get(key))[:60]
-            raise RunError(
-                f"{folder.path / 'model.json'}: expected {expected}, "
-                f"as the names and facts say, found {value}"
-            )
+        value = stored.get(key)
+        if value != size:
+            difference = f"{key} = {size}, as the names and facts say, found {repr(value)[:60]}"
+            if key == "roles":  # they are long
+                difference = "roles, as the names and facts say, found others"
+            raise RunError(f"{folder.path / 'model.json'}: expected {difference}")
     return sizes
 
 
@@ -78,11 +76,9 @@ def check_tensors(path: Path, tensors: Tensors, expected: Tensors, hint: str = "
 
     for name, tensor in tensors.items():
         if tensor.dtype != expected[name].dtype:
-            types = [
-                str(dtype).removeprefix("torch.") for dtype in (expected[name].dtype, tensor.dtype)
-            ]
-            raise RunError(f"{path}: expected {name} of {types[0]}, found {types[1]}{hint}")
-        if not bool(torch.isfinite(tensor).all()):
+            types = f"{expected[name].dtype}, found {tensor.dtype}".replace("torch.", "")
+            raise RunError(f"{path}: expected {name} of {types}{hint}")
+        if not tensor.isfinite().all():
             raise RunError(f"{path}: expected finite weights, found NaN or infinity{hint}")
 
 

@@ -33,12 +33,8 @@ _holders: dict[tuple[int, int], int] = {}
 def owned(folder: Path) -> Iterator[None]:
     """Own a run folder for writing; its owner may own it again.
 
-    What dead processes left in the folder is cleared.
-
-    Raises
-    ------
-    RunInUse
-        If another process, or another thread of this one, owns it.
+    What dead processes left in the folder is cleared. Raises :class:`RunInUse` if another process,
+    or another thread of this one, owns it.
     """
     if _holders.get(_identity(folder / LOCK), 0) == threading.get_ident():
         yield

@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from getd.calibration.calibrate import Calibration
+from getd.calibration.calibrate import Calibration, CalibrationFile
 from getd.errors import RunError
 from getd.evaluation.evaluate import evaluate
 from getd.evaluation.protocol import Choice, Provenance
@@ -16,11 +16,12 @@ from getd.evaluation.report import Evaluation
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.split import SPLITS
 from getd.memory.memory import Memory
+from getd.memory.weights import MemoryFile
 from getd.memory.with_memory import WithMemory
 from getd.models.base import ScoringModel
 from getd.runs.fingerprint import weights_fingerprint
 from getd.runs.folder import RunFolder
-from getd.runs.stored import model_fingerprint, read_calibration, read_memory, read_model
+from getd.runs.stored import model_fingerprint, read_fitted, read_model
 
 IDENTITY = (  # the files that identify a run
     "config.toml",
@@ -95,17 +96,18 @@ def open_run(path: str | Path, memory: bool = True) -> OpenedRun:
     weights = folder.read_fingerprint() or weights_fingerprint(run.model.state_dict())
 
     if memory and folder.has_memory():
-        memory_weights = read_memory(folder, weights)
-        if memory_weights is None:
+        stored = read_fitted(folder, "memory.json", MemoryFile, weights)
+        if stored is None:
             notices.append(_fitted_to_another(folder, "memory.json", "remember"))
         else:
             counts = Memory.from_facts(run.kb.split("train"), run.kb.n_entities)
-            run.model = WithMemory(run.model, counts, memory_weights).eval()
+            run.model = WithMemory(run.model, counts, stored.weights).eval()
 
     if folder.is_calibrated():
-        calibration = read_calibration(folder, model_fingerprint(run.model, weights))
-        if calibration is not None:
-            run.calibration = calibration
+        fingerprint = model_fingerprint(run.model, weights)
+        fitted = read_fitted(folder, "calibration.json", CalibrationFile, fingerprint)
+        if fitted is not None:
+            run.calibration = fitted.calibration
         elif memory or not folder.has_memory():
             notices.append(_fitted_to_another(folder, "calibration.json", "calibrate"))
 

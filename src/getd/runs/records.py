@@ -7,13 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from annotated_types import Ge
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    FiniteFloat,
-    PositiveInt,
-    ValidationError,
-)
+from pydantic import BaseModel, ConfigDict, FiniteFloat, PositiveInt, ValidationError
 
 from getd.errors import RunError
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 from math import prod
+from typing import TypeVar
 
-from getd.calibration.calibrate import Calibration, CalibrationFile
+from getd.calibration.calibrate import CalibrationFile
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.memory.weights import MemoryFile, MemoryWeights
+from getd.memory.weights import MemoryFile
 from getd.memory.with_memory import WithMemory
 from getd.models.base import ScoringModel
 from getd.models.registry import make_model, model_settings
 from getd.runs.fingerprint import text_fingerprint, weights_fingerprint
 from getd.runs.folder import RunFolder
 from getd.runs.integrity import bounded, check_shapes, check_sizes, check_tensors
+
+F = TypeVar("F", MemoryFile, CalibrationFile)
 
 
 def read_model(folder: RunFolder, kb: KnowledgeBase) -> ScoringModel:
@@ -36,17 +39,10 @@ def read_model(folder: RunFolder, kb: KnowledgeBase) -> ScoringModel:
     return model.eval()
 
 
-def read_memory(folder: RunFolder, fingerprint: str) -> dict[str, MemoryWeights] | None:
-    """Read the weights of a memory; None if they were fitted to weights of another fingerprint."""
-    stored = MemoryFile.parse(folder.read_json("memory.json"), folder.path / "memory.json")
-    return stored.weights if stored.fitted_to in (None, fingerprint) else None
-
-
-def read_calibration(folder: RunFolder, fingerprint: str) -> Calibration | None:
-    """Read a calibration; None if it was fitted to a model with another fingerprint."""
-    value = folder.read_json("calibration.json")
-    stored = CalibrationFile.parse(value, folder.path / "calibration.json")
-    return stored.calibration if stored.fitted_to in (None, fingerprint) else None
+def read_fitted(folder: RunFolder, name: str, kind: type[F], fingerprint: str) -> F | None:
+    """Read what was fitted; None if it was to a model with another fingerprint."""
+    stored = kind.parse(folder.read_json(name), folder.path / name)
+    return stored if stored.fitted_to in (None, fingerprint) else None
 
 
 def model_fingerprint(model: ScoringModel, of_weights: str | None = None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -60,5 +60,6 @@ def answer_held_out(predictor: Predictor) -> list[Example]:
         questions.append(parse_question(kb, name, entities))
 
     # Answers known from train and valid are left out; those of test are what is looked for.
-    answered = predictor.answer(questions, top=TOP, known=kb.known("train", "valid"))
+    answerer = replace(predictor.answerer, known=kb.known("train", "valid"))
+    answered = answerer.answer(questions, TOP)
     return list(map(Example, questions, hidden_names, answered))
