@@ -10,9 +10,8 @@ from benchmarks.harness import Figure
 from benchmarks.house import PACKAGE, Source, exceptions, measure, read_sources
 
 # Bars that do not hold yet, with the value that must not get worse.
-OPEN_BARS = {
-    "expressions per code line": 4.9,
-    "all files": 23_100,
+OPEN_BARS: dict[str, float] = {
+    "expressions per code line": 4.84,
 }
 
 EXAMPLE = '''"""A module."""

@@ -1,7 +1,5 @@
 """Array types and the array idioms that many rooms share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

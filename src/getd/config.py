@@ -3,8 +3,6 @@
 A mistake in what a person wrote becomes one sentence with the nearest right name.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

@@ -4,8 +4,6 @@ Each message is one sentence that a user can act on, on one line of bounded leng
 show in a terminal. ``exit_code`` is what the command line returns.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches

@@ -5,8 +5,6 @@ change the writing direction are shown as Python writes them. Names keep these c
 text that is *shown* passes through this module.
 """
 
-from __future__ import annotations
-
 import re
 
 MAX_LINE = 300  # characters of a message

@@ -1,7 +1,5 @@
 """Names of the types that the algebra takes and returns."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from torch import Tensor

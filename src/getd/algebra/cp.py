@@ -1,7 +1,5 @@
 """CP: the core is the identity, so a score is a sum of products."""
 
-from __future__ import annotations
-
 import torch
 
 from getd.algebra.aliases import Environments, Modes, Vectors

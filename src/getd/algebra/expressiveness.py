@@ -4,8 +4,6 @@ A ground truth is a tensor of shape ``(n_r, n_e, ..., n_e)`` with 1 for each tru
 elsewhere. Each function gives weights whose scores are that tensor, number for number.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -1,7 +1,5 @@
 """What all environments share: check every vector but one, multiply without repeating work."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import TypeVar

@@ -12,8 +12,6 @@ environments, and the first that fits is taken:
 3. else multiply the ring out, if that fits in memory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod

@@ -8,8 +8,6 @@ Core ``j`` has shape ``(R_j, d_j, R_{j+1})`` and the ring closes, so ``R_k = R_0
 may all differ.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import reduce
 from math import prod

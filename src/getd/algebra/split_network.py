@@ -1,7 +1,5 @@
 """Rings whose cores serve parts of several modes: networks planned once, contracted in pairs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate, chain, pairwise

@@ -1,7 +1,5 @@
 """Tucker: a dense core with one mode per vector."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from functools import reduce
 from math import prod

@@ -1,7 +1,5 @@
 """Confidence: the chance that a whole fact is true, fitted on true facts and on false ones."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from importlib.util import find_spec
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Reliability: how often the first answer is right, compared with its probability."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -6,8 +6,6 @@ one too. An entity with another fact in the same slot fits wholly. Nothing is kn
 without other facts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 import numpy as np

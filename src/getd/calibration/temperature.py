@@ -1,7 +1,5 @@
 """Temperatures: what to divide scores by, so that first answers are as often right as they say."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from getd.calibration.reliability import reliability_under

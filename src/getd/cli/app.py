@@ -1,7 +1,5 @@
 """The command line: each command calls one public function and prints what it returns."""
 
-from __future__ import annotations
-
 import inspect
 import os
 import sys

@@ -1,7 +1,5 @@
 """The console script. It imports little before it handles interrupts."""
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -4,8 +4,6 @@ Everything that a command prints goes through here: text from files is made visi
 (:mod:`getd.visible`), and no name is read as markup.
 """
 
-from __future__ import annotations
-
 import codecs
 import json
 import sys

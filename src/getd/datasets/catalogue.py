@@ -1,7 +1,5 @@
 """Data sets by name: where they come from, what they hold, and what their files hash to."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import tomllib

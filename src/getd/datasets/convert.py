@@ -1,7 +1,5 @@
 """Facts from one format into another: every fact, in its order, duplicates included."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args

@@ -1,7 +1,5 @@
 """The built-in demo: a small sports world with readable names and hidden rules (docs/demo.md)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import combinations, cycle, product
 

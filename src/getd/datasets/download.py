@@ -1,7 +1,5 @@
 """Files from the network, whole or not at all."""
 
-from __future__ import annotations
-
 import http.client
 import urllib.error
 import urllib.request

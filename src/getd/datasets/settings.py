@@ -1,7 +1,5 @@
 """How data is read."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import NonNegativeInt, PositiveInt, StringConstraints

@@ -1,7 +1,5 @@
 """Synthetic10: the paper's toy data, a knowledge base whose 0/1 tensor has CP rank one."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Evaluate a model on a knowledge base, next to two baselines."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Breakdowns: the questions of facts in groups."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import get_args
 

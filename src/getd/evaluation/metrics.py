@@ -1,7 +1,5 @@
 """Metrics: ranks to numbers. Every question counts once."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from getd.arrays import Floats, Ids

@@ -9,8 +9,6 @@ The tolerance :math:`\tau` is what rounding alone can put between two scores tha
 Shapes: ``b`` questions, ``m`` candidates.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple, get_args
 

@@ -3,8 +3,6 @@ r"""Filtered ranks of the questions of facts: scores are made, counted and dropp
 Shapes: ``b`` questions in a block, ``m`` candidates in a span.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise

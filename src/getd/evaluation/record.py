@@ -1,7 +1,5 @@
 """JSON objects with a checked form."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, ClassVar, Self
 

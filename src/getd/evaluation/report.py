@@ -1,7 +1,5 @@
 """Evaluations and reports: what was measured, and its JSON form."""
 
-from __future__ import annotations
-
 from html import escape
 
 from pydantic import AliasChoices, Field

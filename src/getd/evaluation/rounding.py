@@ -11,8 +11,6 @@ compute its last columns with other instructions than the rest, so equal candida
 twice that.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

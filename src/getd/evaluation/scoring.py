@@ -4,8 +4,6 @@ Whatever needs whole rows of scores gets them from this module: calibration, the
 the loss on validation, predictions. Ranks are counted in a stream (:mod:`~getd.evaluation.ranks`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What the paper's prose claims: ``claims.toml`` holds the claims, results decide them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial

@@ -1,7 +1,5 @@
 """Checks of what the paper says about its figures: overfitting, sizes, ranks, orders."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_DOWN, Decimal

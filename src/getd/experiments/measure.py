@@ -1,7 +1,5 @@
 """From a row to a result: train, or combine what was trained."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager

@@ -1,7 +1,5 @@
 """From results to the pictures of figures and studies."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from getd.experiments.result import Curves, Measurement, StudyMeasurement

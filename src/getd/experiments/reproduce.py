@@ -1,7 +1,5 @@
 """Measure rows within a budget of time, and write the page of results."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Results as files: one JSON file per measurement, with what is needed to trust and repeat it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

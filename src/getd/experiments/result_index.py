@@ -1,7 +1,5 @@
 """Results by row, as pages, pictures and the checks of claims look them up."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from statistics import mean
 from typing import TypeVar

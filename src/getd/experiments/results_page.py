@@ -1,7 +1,5 @@
 """The page of all results, made from their files."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path

@@ -5,8 +5,6 @@
 trainings, ``tuning/…`` are studies, and the others are tables.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Checks of what the paper says about its tables, with the settings of ``claims.toml``."""
 
-from __future__ import annotations
-
 from statistics import mean
 
 from getd.experiments.result import Complexity, Cost

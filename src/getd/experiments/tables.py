@@ -1,7 +1,5 @@
 """The tables that need no training of their own: statistics, complexity, cost, claims."""
 
-from __future__ import annotations
-
 import time
 from functools import cache
 from pathlib import Path

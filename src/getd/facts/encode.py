@@ -1,7 +1,5 @@
 """Named facts to integers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 

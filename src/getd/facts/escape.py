@@ -1,7 +1,5 @@
 r"""Names with tabs and line ends, escaped to stay on one line: ``\\``, ``\t``, ``\n``, ``\r``."""
 
-from __future__ import annotations
-
 import re
 
 import polars as pl

@@ -1,7 +1,5 @@
 """Data frames to named facts: columns of any type become text."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Sequence

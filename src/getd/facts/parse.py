@@ -1,7 +1,5 @@
 """A relation and its entities as a person writes them, to ids: entities in order, or by role."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """A relation is a name together with its role signature."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """What the files of one data set must agree on."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from getd.errors import FactFileError

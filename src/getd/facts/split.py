@@ -1,7 +1,5 @@
 """Split one file of facts into train, valid and test."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

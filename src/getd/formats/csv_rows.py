@@ -5,8 +5,6 @@ grouped by their number of fields with a few passes over the bytes, and polars r
 now a rectangle: no Python per line, whatever the mixture of arities.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterable, Iterator
 from itertools import chain

@@ -1,7 +1,5 @@
 """What a file format is: how its files are read, written and recognised."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field

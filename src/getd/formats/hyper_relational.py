@@ -5,8 +5,6 @@
 are a set: they are put into one canonical order, by name, then value.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterable, Sequence
 from pathlib import Path

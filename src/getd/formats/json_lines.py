@@ -1,7 +1,5 @@
 """JSON lines: ``{"relation": …, "entities": [name, …] or {role: name, …}}``, one fact a line."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial

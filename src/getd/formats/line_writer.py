@@ -1,7 +1,5 @@
 """Lines of text from named facts: what the writers of text formats share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Facts in Parquet tables."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterable
 from pathlib import Path

@@ -6,8 +6,6 @@ first. They are written in Thrift's compact protocol (https://github.com/apache/
 parquet.thrift), where fields go by their numbers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from io import SEEK_CUR, BytesIO
 from typing import Any, BinaryIO

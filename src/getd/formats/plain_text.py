@@ -1,7 +1,5 @@
 """Plain text: one fact a line, ``relation entity …``."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator

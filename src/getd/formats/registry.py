@@ -3,8 +3,6 @@
 A format is one file here, with its :class:`Format`, and one line in ``getd.choices``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path

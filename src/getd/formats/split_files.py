@@ -1,7 +1,5 @@
 """Which files of a folder are the facts of which split."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

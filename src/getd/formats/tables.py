@@ -7,8 +7,6 @@ A table has a ``relation`` column, or all its rows are facts of one relation. Ot
 - any other names: roles. Every row of a relation fills the roles that any of its rows fills.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Iterable

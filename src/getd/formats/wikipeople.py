@@ -1,7 +1,5 @@
 """JSON lines of WikiPeople: ``P_h`` and ``P_t`` are subject and object, other keys qualifiers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from getd.facts.named import NamedFacts

@@ -5,8 +5,6 @@ New data is written in a workspace, a hidden folder next to its target, flushed 
 process: the next process that writes in the same folder clears the workspaces without a lock.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil

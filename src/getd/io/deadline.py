@@ -8,8 +8,6 @@ Traceback (most recent call last):
 getd.io.deadline.DeadlineExceeded: it took too long
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The machine and the versions that a result was made with, and the commit of the code."""
 
-from __future__ import annotations
-
 import os
 import platform
 import re

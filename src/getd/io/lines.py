@@ -1,7 +1,5 @@
 """Bytes of regular files, decompressed from gzip and zstd, and cut into pieces of whole lines."""
 
-from __future__ import annotations
-
 import gzip
 import stat
 import zlib

@@ -1,7 +1,5 @@
 """Panics of Rust libraries as errors, without their report on the terminal."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """Collects the bad lines of a file into one error."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from getd.errors import FactError, FactFileError

@@ -1,7 +1,5 @@
 """The weights of a memory, by arity and position, and the file that keeps them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

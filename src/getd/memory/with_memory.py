@@ -1,7 +1,5 @@
 """A trained model with a memory."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import torch

@@ -1,7 +1,5 @@
 """Names of the types that models take and return."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

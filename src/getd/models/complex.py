@@ -9,8 +9,6 @@ Tables hold the real parts of a vector, then its imaginary parts; the real part 
 product is the plain dot product of such rows.
 """
 
-from __future__ import annotations
-
 import torch
 from pydantic import PositiveInt
 from torch import Tensor

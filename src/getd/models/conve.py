@@ -13,8 +13,6 @@ A query asks for the first entity alone; :class:`~getd.models.reciprocal.Recipro
 question into that.
 """
 
-from __future__ import annotations
-
 from math import isqrt, prod
 from typing import Any, Literal
 

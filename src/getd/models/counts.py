@@ -1,7 +1,5 @@
 """Counts of values by key, as CSR arrays: what both baselines and the memory are made of."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

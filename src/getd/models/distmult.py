@@ -7,8 +7,6 @@ The score does not depend on the order of the entities, so a relation with a dir
 learnt.
 """
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from getd.algebra.aliases import Environments, Modes, Vectors

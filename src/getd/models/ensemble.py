@@ -4,8 +4,6 @@ A softmax turns the mean of scores into the geometric mean of the members' proba
 sum to 1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import torch

@@ -8,8 +8,6 @@ Liu, Yao and Li: Generalizing Tensor Decomposition for N-ary Relational Knowledg
 The core is never built.
 """
 
-from __future__ import annotations
-
 import torch
 from pydantic import PositiveInt
 from torch import Tensor, nn

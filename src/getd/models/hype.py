@@ -9,8 +9,6 @@ positions. Convolution and projection are linear, so a position is a matrix :mat
 for a batch.
 """
 
-from __future__ import annotations
-
 import torch
 from pydantic import PositiveInt
 from torch import Tensor, nn

@@ -1,7 +1,5 @@
 """What happens to a vector on its way through a model: it is looked up, normalised, dropped out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import torch

@@ -7,8 +7,6 @@ A model adds how it holds the core, or which core it takes for granted. The quer
 the core contracted with everything else, its *environment*.
 """
 
-from __future__ import annotations
-
 import torch
 from pydantic import PositiveInt
 from torch import Tensor

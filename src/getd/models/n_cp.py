@@ -4,8 +4,6 @@ r"""n-CP: canonical polyadic scoring, one entity table per position.
     \phi(r, e_1, \dots, e_n) = \sum_i r_i \, e^{(1)}_i \cdots e^{(n)}_i
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

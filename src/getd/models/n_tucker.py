@@ -3,8 +3,6 @@ r"""n-TuckER: multilinear scoring with a dense core :math:`\mathcal{W}`, TuckER 
 The core holds :math:`d_r d_e^n` numbers.
 """
 
-from __future__ import annotations
-
 from math import prod
 
 import torch

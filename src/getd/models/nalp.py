@@ -15,8 +15,6 @@ relu never falls and every pair of positions counts, so the minimum of all pairs
     = \operatorname{relu}(\min_i U A_i + \min_j V A_j + b)
 """
 
-from __future__ import annotations
-
 from math import sqrt
 from typing import Any, Literal
 

@@ -12,8 +12,6 @@ where a vector hardly varies, as that of the only relation of an arity, the lag 
 deviation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 

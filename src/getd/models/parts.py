@@ -1,7 +1,5 @@
 """Scores that are computed in parts: by position, a few candidates at a time, or by relation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

@@ -13,8 +13,6 @@ relation:
     g(e, c) = v \cdot \operatorname{relu}(W_1 e + W_2 c + b) + b_0
 """
 
-from __future__ import annotations
-
 from functools import partial
 from math import sqrt
 from typing import Any, Literal

@@ -11,8 +11,6 @@ set for each arity) serve all roles of all relations. The score is linear in eac
 what a relation learns.
 """
 
-from __future__ import annotations
-
 import torch
 from pydantic import PositiveInt
 from torch import Tensor, nn

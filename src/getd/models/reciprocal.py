@@ -7,8 +7,6 @@ For facts of two entities that is the usual trick: :math:`(h, r, ?)` is asked as
 :math:`(?, r^{-1}, h)`.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """All models by name; ``docs/adding-a-model.md`` says how to add one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any

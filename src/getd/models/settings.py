@@ -1,7 +1,5 @@
 """Settings that models share."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from annotated_types import Ge, Lt

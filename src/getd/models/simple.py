@@ -9,8 +9,6 @@ half and its tail vector in the second, a relation itself and its inverse. Simpl
 half of it.
 """
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from getd.algebra.aliases import Environments, Modes, Vectors

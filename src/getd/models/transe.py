@@ -4,8 +4,6 @@ r"""TransE: a relation is a translation from the first entity to the second.
     \phi(r, e_1, e_2) = -\lVert e_1 + r - e_2 \rVert_p
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 import torch

@@ -1,7 +1,5 @@
 """TuckER: n-TuckER for facts of two entities, under its own name and with its usual sizes."""
 
-from __future__ import annotations
-
 from pydantic import PositiveInt
 
 from getd.models.n_tucker import NTuckER, NTuckERSettings

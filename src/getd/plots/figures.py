@@ -1,7 +1,5 @@
 """Figures in the paper's arrangement: one line per series."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle

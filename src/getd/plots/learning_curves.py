@@ -1,7 +1,5 @@
 """Learning curves as a picture."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from getd.io.atomic import atomic_path

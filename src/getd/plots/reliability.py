@@ -1,7 +1,5 @@
 """The reliability of a run's probabilities as a picture."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from getd.io.atomic import atomic_path

@@ -1,7 +1,5 @@
 """Pictures of the trials of a study."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 

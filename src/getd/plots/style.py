@@ -1,7 +1,5 @@
 """Line styles and markers, readable in black and white, and how pictures are saved."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from html import escape
 from io import StringIO

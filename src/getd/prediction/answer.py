@@ -1,7 +1,5 @@
 """Questions to answers, many at once: one matrix product for all that open the same position."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ fact, or its plausibility if the run is not calibrated. So a beam of filled fact
 position by position. With few entities, every combination is tried.
 """
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The most probable missing facts of a relation: what else could complete its known facts."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

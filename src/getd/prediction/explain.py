@@ -12,8 +12,6 @@ more than one that shares an entity of many: pulls are weighed by :math:`\sum_e 
 the shared entities.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy

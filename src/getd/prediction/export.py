@@ -1,7 +1,5 @@
 """Export a run for other programs: its vectors as tables, its scores as ONNX graphs."""
 
-from __future__ import annotations
-
 import json
 import logging
 import warnings

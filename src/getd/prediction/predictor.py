@@ -1,7 +1,5 @@
 """An opened run, ready to answer: what questions, explanations and ratings need is built once."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cached_property
 

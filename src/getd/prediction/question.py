@@ -1,7 +1,5 @@
 """Questions as people write them: one, or many from a file, a data frame or tuples."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

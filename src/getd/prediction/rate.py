@@ -1,7 +1,5 @@
 """Rate facts: how plausible they are, and which known facts look wrong."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from getd.calibration.confidence import log_fit

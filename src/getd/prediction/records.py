@@ -3,8 +3,6 @@
 ``RatingRecord.model_validate(rating)`` is the record of a rating, and so for explanations.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

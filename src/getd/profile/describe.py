@@ -1,7 +1,5 @@
 """A profile of a knowledge base: what it holds, what is doubtful, what leaks."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Entities that are values rather than things: dates and numbers, recognised by their spelling."""
 
-from __future__ import annotations
-
 from getd.arrays import Bools
 from getd.facts.vocabulary import Vocabulary
 

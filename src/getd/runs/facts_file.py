@@ -1,7 +1,5 @@
 """The facts of a run with their split, as a Parquet file."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Fingerprints: hashes that identify facts, weights and texts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 

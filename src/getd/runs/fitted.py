@@ -1,7 +1,5 @@
 """What is fitted to a trained model on validation, and kept in its run: a memory, a calibration."""
 
-from __future__ import annotations
-
 from getd.calibration.calibrate import CalibrationFile
 from getd.evaluation.evaluate import validation_mrr
 from getd.evaluation.protocol import filter_splits, known_for_choosing

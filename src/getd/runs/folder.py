@@ -7,8 +7,6 @@ only the history is appended to. Whatever is read is checked: a file of another 
 one line that names it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Refuse a run whose files do not fit together, before anything large is built or read."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from math import prod

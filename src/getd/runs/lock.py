@@ -5,8 +5,6 @@ dies with its process, however that ends, so a file that was left behind means n
 systems without locks nothing is locked.
 """
 
-from __future__ import annotations
-
 import errno
 import json
 import os

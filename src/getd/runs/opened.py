@@ -1,7 +1,5 @@
 """An opened run: its folder, its knowledge base, its model, and what was fitted to the model."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256

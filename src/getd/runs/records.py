@@ -1,7 +1,5 @@
 """The files of a run as checked values; a file of another shape is refused in one line."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Annotated, Any, TypeVar

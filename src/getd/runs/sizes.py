@@ -1,7 +1,5 @@
 """The sizes of a knowledge base, which a model is made for."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any

@@ -1,7 +1,5 @@
 """Read the model, the memory and the calibration of a run folder."""
 
-from __future__ import annotations
-
 import json
 from math import prod
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """The HTTP service of a run: an endpoint is a method or a value of the service, and a schema."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.resources import files

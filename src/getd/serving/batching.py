@@ -6,8 +6,6 @@ that nobody waits for ends at its next step: it took too long, the client has le
 is ending.
 """
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

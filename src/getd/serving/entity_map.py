@@ -1,7 +1,5 @@
 """Entities on a plane, similar ones near each other."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 

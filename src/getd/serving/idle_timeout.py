@@ -1,7 +1,5 @@
 """Close connections that send no request."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

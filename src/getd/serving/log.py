@@ -1,7 +1,5 @@
 """The log of the service: nothing in a request or an exception acts on the reader's terminal."""
 
-from __future__ import annotations
-
 import logging
 from typing import Any
 

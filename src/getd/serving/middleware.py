@@ -1,7 +1,5 @@
 """ASGI middleware: allowed host names, a limit on the body, a timeout, request metrics."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

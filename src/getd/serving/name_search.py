@@ -1,7 +1,5 @@
 """Find entities by what a person has typed so far."""
 
-from __future__ import annotations
-
 from difflib import SequenceMatcher
 from itertools import pairwise
 

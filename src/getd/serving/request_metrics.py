@@ -1,7 +1,5 @@
 """Counts and times requests, for Prometheus."""
 
-from __future__ import annotations
-
 from collections.abc import Container
 
 from prometheus_client import (

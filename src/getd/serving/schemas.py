@@ -1,7 +1,5 @@
 """What the service receives and sends; answers, ratings and explanations are records."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field

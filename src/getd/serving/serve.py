@@ -1,7 +1,5 @@
 """Serve a run: check the settings, listen, then answer until interrupted."""
 
-from __future__ import annotations
-
 import os
 import re
 import socket

@@ -1,7 +1,5 @@
 """Answers requests: a run, a thread that computes, and what the service says about itself."""
 
-from __future__ import annotations
-
 import asyncio
 import hmac
 from collections.abc import Sequence

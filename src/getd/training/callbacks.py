@@ -1,7 +1,5 @@
 """How a training talks to the outside: callbacks, the record of an epoch, the interrupt."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

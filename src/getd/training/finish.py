@@ -1,7 +1,5 @@
 """Finish a training: write the weights, fit what depends on them, evaluate on test once."""
 
-from __future__ import annotations
-
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.runs.config import Config
 from getd.runs.fitted import recalibrate, remember

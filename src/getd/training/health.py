@@ -1,7 +1,5 @@
 """Notices about a training that did not go well."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 

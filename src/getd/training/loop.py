@@ -18,8 +18,6 @@ An epoch is a step for each batch, then a validation, a record for the history, 
 What differs between regimes is one file each in ``regimes/``; losses are in ``losses/``.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable

@@ -7,8 +7,6 @@ keeps its :math:`w`, so its average catches up at once when it is next needed:
 :math:`a_t = w + \frac{D_t}{D_s} (a_s - w)` with :math:`D_t = d_1 \cdots d_t`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

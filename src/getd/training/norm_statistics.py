@@ -1,7 +1,5 @@
 """The statistics that batch norms evaluate with."""
 
-from __future__ import annotations
-
 import torch
 
 from getd.facts.facts import Blocks, sample_facts

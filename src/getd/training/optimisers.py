@@ -4,8 +4,6 @@ A batch of the regime ``sampled`` touches few rows of an entity table. Its gradi
 a row optimiser reads and changes these rows alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 import torch

@@ -6,8 +6,6 @@
            └─ resume: same settings, same facts, sound checkpoint ───┴→ loop → finish
 """
 
-from __future__ import annotations
-
 import signal
 import threading
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """How a study draws settings and ends trials early, in Optuna's terms."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

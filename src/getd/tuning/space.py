@@ -4,8 +4,6 @@ A table per setting, ``[training.learning_rate]``, holds either ``choices``, or 
 ``high``, on a logarithmic scale with ``log = true``. Whole bounds mean whole numbers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from math import inf
 from pathlib import Path

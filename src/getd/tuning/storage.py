@@ -1,7 +1,5 @@
 """Where a study is kept: a SQLite file, a journal file, or a database server."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Callable

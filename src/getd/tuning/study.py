@@ -4,8 +4,6 @@ Any number of processes share a study by its storage: a SQLite file, a journal f
 server. A process that dies loses its trial; the next process tries the same settings again.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable

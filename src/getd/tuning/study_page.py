@@ -1,7 +1,5 @@
 """A study as one HTML page that needs no other file: pictures and a table of all trials."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One trial of a study, independent of Optuna."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args

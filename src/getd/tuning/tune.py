@@ -1,7 +1,5 @@
 """From a knowledge base and a space to the best settings and a run trained with them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

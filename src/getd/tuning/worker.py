@@ -1,7 +1,5 @@
 """Who works on a trial, and whether that process is still alive."""
 
-from __future__ import annotations
-
 import os
 import socket
 import time

@@ -1,7 +1,5 @@
 """Train on the built-in demo, and answer questions about facts that were held out."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

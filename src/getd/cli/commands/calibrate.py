@@ -1,7 +1,5 @@
 """``getd calibrate``."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from cyclopts import Parameter

@@ -1,7 +1,5 @@
 """``getd convert``."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Annotated
 

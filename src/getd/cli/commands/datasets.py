@@ -1,7 +1,5 @@
 """``getd datasets``."""
 
-from __future__ import annotations
-
 from getd.cli.options import Json
 from getd.cli.output import print_json, print_line, print_table
 

@@ -1,7 +1,5 @@
 """``getd evaluate``."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from cyclopts import Parameter

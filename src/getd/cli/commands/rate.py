@@ -1,7 +1,5 @@
 """``getd rate``, called ``getd score`` before."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from cyclopts import Parameter

@@ -1,7 +1,5 @@
 """``getd remember``."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from cyclopts import Parameter

@@ -1,7 +1,5 @@
 """``getd serve``."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Losses by name: a loss is one function in a file here, and one line in ``getd.choices``."""
 
-from __future__ import annotations
-
 from getd import choices
 from getd.training.losses.base import LabelledScores, Loss, SampledScores
 

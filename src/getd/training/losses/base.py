@@ -3,8 +3,6 @@
 Shapes: ``b`` questions or facts, ``n`` positions of a fact, ``m`` candidates.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar

@@ -14,8 +14,6 @@ the gradients.
 :class:`LossSum` adds such losses to those of autograd; :func:`softmax_gradients` is the kernel.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Iterator

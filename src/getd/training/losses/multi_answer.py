@@ -1,7 +1,5 @@
 """Losses of questions with all their answers."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy, binary_cross_entropy_with_logits

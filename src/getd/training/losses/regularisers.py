@@ -1,7 +1,5 @@
 """Regularisers: what keeps embeddings small."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -10,8 +10,6 @@ With :math:`w_c = 1 / (m q_c)`, where the ``m`` negatives are drawn with the pro
 :math:`a_c` are equal, or a softmax of the scores (self-adversarial).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

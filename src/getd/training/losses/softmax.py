@@ -1,7 +1,5 @@
 """The softmax over all candidates, from scores that are no dot products, for autograd."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

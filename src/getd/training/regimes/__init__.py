@@ -1,7 +1,5 @@
 """All regimes by name: a regime is one file here and one line in ``getd.choices``."""
 
-from __future__ import annotations
-
 from getd import choices
 from getd.training.regimes.base import Regime
 

@@ -1,7 +1,5 @@
 """What a regime is: it cuts the training facts into batches and prepares a step for each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ Shapes: ``b`` facts of ``n`` entities, ``m`` negatives for each position. Questi
 ``fact * n + position`` opens a position of a fact.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 
