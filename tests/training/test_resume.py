@@ -20,6 +20,7 @@ from getd.errors import RunError
 from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.runs.folder import RunFolder
+from getd.training import checkpoint
 from tests.tiny import tiny_knowledge_base
 
 CONFIG: dict[str, Any] = {
@@ -213,6 +214,22 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
 def test_a_damaged_file_is_named(run: Path, message: str) -> None:
     DAMAGE[message](run)
     assert refusal(run) == f"{run}/{message}"
+
+
+def test_a_checkpoint_that_cannot_be_written_whole_leaves_the_one_before(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever ends the writing in the middle: a full disk, or a kill."""
+    before = (run / STATE).read_bytes()
+
+    def write_half(tensors: object, path: Path, metadata: object) -> None:
+        Path(path).write_bytes(before[: len(before) // 2])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(checkpoint, "save_file", write_half)
+    with pytest.raises(KeyboardInterrupt):
+        resume(run)
+    assert (run / STATE).read_bytes() == before
 
 
 def test_a_checkpoint_that_was_cut_off_is_named_with_what_to_do(run: Path) -> None:
