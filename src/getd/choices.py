@@ -43,6 +43,7 @@ SAMPLED_LOSSES = {
 OptimizerName = Literal["adam", "adagrad"]
 NormKind = Literal["rms", "batch", "none"]
 DeviceName = Literal["auto", "cpu", "cuda"]
+Precision = Literal["auto", "fp32", "bf16"]
 
 # Evaluation, tuning, export
 Ties = Literal["realistic", "optimistic", "pessimistic"]

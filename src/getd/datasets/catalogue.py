@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import platformdirs
-
 from getd.datasets.download import Progress, fetch
 from getd.datasets.synthetic import SYNTHETIC
 from getd.errors import DownloadError
 from getd.io.atomic import atomic_path
 from getd.io.lines import read_blocks
+from getd.io.user_cache import user_cache
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +89,7 @@ def locate_dataset(name: str) -> Path | None:
 
 def cache_folder() -> Path:
     """Where downloaded data sets are kept."""
-    return platformdirs.user_cache_path("getd") / "data"
+    return user_cache("data")
 
 
 def download(dataset: DataSet, target: Path, progress: Progress | None = None) -> None:

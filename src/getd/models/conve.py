@@ -93,6 +93,11 @@ class ConvE(DotProductModel):
             raise ValueError(
                 f"ConvE makes a query for position 0 alone, found {position}: wrap it in Reciprocal"
             )
+        # Variances are differences of products, which are not rounded here.
+        with torch.autocast(entities.device.type, enabled=False):
+            return self._query(relation, entities)
+
+    def _query(self, relation: Tensor, entities: Tensor) -> Tensor:
         e = self.entity(entities[:, 1])[:, :-1]
         rows = torch.cat([e, self.relation(relation)], dim=1)  # (b, 2 d)
         if self.input_norm is not None:

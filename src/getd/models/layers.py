@@ -48,6 +48,8 @@ class NormDropout(VectorLayer):
     def forward(self, vectors: Tensor, positions: Positions | None = None) -> Tensor:
         """Normalise vectors; all positions are treated the same way."""
         rows = vectors.flatten(0, -2)
+        if rows.dtype == torch.bfloat16:  # of a product under autocast
+            rows = rows.float()
         if self.norm is not None:
             rows = self.norm(rows)
         return drop_out(rows, self.dropout, self.training).view_as(vectors)

@@ -9,7 +9,14 @@ from typing import Annotated, Any, Self
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
-from getd.choices import DeviceName, KvsAllLoss, OptimizerName, RegimeName, SampledLoss
+from getd.choices import (
+    DeviceName,
+    KvsAllLoss,
+    OptimizerName,
+    Precision,
+    RegimeName,
+    SampledLoss,
+)
 from getd.config import Settings, build, section_of, with_values
 from getd.errors import ConfigError, nearest
 from getd.models.registry import MODELS, model_settings
@@ -62,6 +69,7 @@ class TrainSettings(Settings):
 
     seed: NonNegativeInt = 0
     device: DeviceName = "auto"
+    precision: Precision = "auto"  # of products; auto: bf16 where the machine is faster with it
     threads: PositiveInt | None = None  # of the CPU; None: as torch chooses
 
     @model_validator(mode="after")

@@ -10,7 +10,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -40,6 +40,7 @@ from getd.training.callbacks import Callbacks, Epoch, Interrupted
 from getd.training.checkpoint import read_head
 from getd.training.finish import finish
 from getd.training.loop import Measure, Trainer
+from getd.training.precision import choose_precision
 from getd.training.regimes import REGIMES
 
 
@@ -75,6 +76,7 @@ def train(
 
         # A new folder is created once the trainer stands: until then mistakes leave no file behind.
         with trainer_of(kb, config) as trainer:
+            config = replace(config, training=trainer.settings)
             if not is_resumed:
                 _create(kb, folder, config)
                 stack.enter_context(owned(folder.path))
@@ -97,6 +99,8 @@ def trainer_of(kb: KnowledgeBase, config: Config) -> Iterator[Trainer]:
         generator = torch.Generator().manual_seed(settings.seed)
         model = make_model(config.model_name, config.model, model_sizes(kb), generator)
         model.to(device)
+        precision = choose_precision(settings, model, device)
+        settings = settings.model_copy(update={"precision": precision})
 
         make_regime = REGIMES[settings.regime]
         regime = make_regime(kb.split("train"), kb.known("train"), kb.n_entities, settings, device)
@@ -170,6 +174,7 @@ def _resumed(kb: KnowledgeBase, folder: RunFolder, config: Config) -> Config:
 def _same_settings(folder: RunFolder, config: Config) -> Config:
     """Return the settings of the run; those given again must agree, except the number of epochs."""
     tables = {"training": {}, **folder.read_config()}
+    tables["training"].setdefault("precision", "fp32")  # as it was before there was a choice
     for section in ("model", "training"):
         stored = tables[section]
         given = config.given.get(section, {})
@@ -179,6 +184,7 @@ def _same_settings(folder: RunFolder, config: Config) -> Config:
             name = f"{section}.{key}"
             before = stored.get(key)
             agrees = before == (list(value) if isinstance(value, tuple) else value)
+            agrees = agrees or (key == "precision" and value == "auto")
             if not agrees and name != "training.epochs":
                 difference = f"{name} = {before}, found {value}"
                 raise RunError(f"{folder.path} was begun with {difference}; begin another run")

@@ -11,6 +11,9 @@ sum is folded into the queries. With so many candidates that a tile cannot hold 
 enough questions, candidates are cut too, and every tile is scored twice: for the sums, then for
 the gradients.
 
+With ``precision = "bf16"`` scores, exponentials and the factors of all products have 8 bits; the
+answers' scores, the sums, the loss and the gradients that are kept have 24.
+
 :class:`LossSum` adds such losses to those of autograd; :func:`softmax_gradients` is the kernel.
 """
 
@@ -24,6 +27,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from getd.runs.config import TrainSettings
 from getd.training.losses.base import Pairs
 
 MIN_ROWS = 192  # questions in a tile with all candidates: with fewer, matrix products are slow
@@ -38,9 +42,10 @@ class LossSum:
     ``buffers`` keep the gradients of tables from step to step, so that no memory is allocated.
     """
 
-    def __init__(self, buffers: dict[Tensor, Tensor], smoothing: float) -> None:
+    def __init__(self, buffers: dict[Tensor, Tensor], settings: TrainSettings) -> None:
         self._buffers = buffers
-        self._smoothing = smoothing
+        self._smoothing = settings.label_smoothing
+        self._in_bf16 = settings.precision == "bf16"
         self._values: list[Tensor] = []
         self._outputs: list[Tensor] = []  # where autograd starts
         self._grads: list[Tensor | None] = []  # the gradients there; None: 1
@@ -65,9 +70,12 @@ class LossSum:
             self._outputs.append(table)
             self._grads.append(table_grad)
 
+        query = query.to(table.dtype)
         into = Gradients(torch.empty_like(query), table_grad)
         with torch.no_grad():
-            value = softmax_gradients(query, table, target, left_out, self._smoothing, weight, into)
+            value = softmax_gradients(
+                query, table, target, left_out, self._smoothing, weight, into, self._in_bf16
+            )
         self._values.append(value)
         self._outputs.append(query)
         self._grads.append(into.query)
@@ -93,6 +101,7 @@ def softmax_gradients(
     smoothing: float,
     weight: float,
     into: Gradients,
+    in_bf16: bool = False,
 ) -> Tensor:
     """Compute ``weight`` times the summed loss of questions, and leave its gradients in ``into``.
 
@@ -110,11 +119,13 @@ def softmax_gradients(
         a target.
     smoothing
         Weight spread over all candidates that take part; the rest stays on the target.
+    in_bf16
+        Whether scores and exponentials, and the factors of all products, are rounded to bf16.
 
     Notes
     -----
     Scores are exponentiated as they are. Only if a sum leaves the safe range, everything is
-    computed again with the largest score of each question taken off.
+    computed again in full precision, with the largest score of each question taken off.
 
     Examples
     --------
@@ -124,15 +135,12 @@ def softmax_gradients(
     >>> loss.exp(), into.table.flatten()  # chance: 1 in 4
     (tensor(4.), tensor([ 0.2500,  0.2500, -0.7500,  0.2500]))
     """
-    budget = None if query.device.type == "cpu" else ACCELERATOR_BUDGET
-    shape = tile_shape(len(query), len(table), budget)
-    blocks = _cut(query, table, left_out, shape, into)
-    buffer = _buffer(query, shape.rows * shape.columns)
-
     # The gradients of the log-sums; NaN fails the comparison too.
+    blocks, buffer = _cut(query, table, left_out, into, torch.bfloat16 if in_bf16 else query.dtype)
     sums = _all_gradients(blocks, buffer, weight)
     log_sums = sums.log()
     if not torch.linalg.vector_norm(log_sums, torch.inf).item() < MAX_LOG_SUM:
+        blocks, buffer = _cut(query, table, left_out, into, query.dtype)
         shifts = [_largest_scores(block, buffer) for block in blocks]
         blocks = [b._replace(shift=shift) for b, shift in zip(blocks, shifts, strict=True)]
         sums = _all_gradients(blocks, buffer, weight)
@@ -236,14 +244,20 @@ class _Block(NamedTuple):
 
 
 def _cut(
-    query: Tensor, table: Tensor, left_out: Pairs, shape: TileShape, into: Gradients
-) -> list[_Block]:
-    """Cut questions, and candidates where needed, into tiles of this shape."""
+    query: Tensor, table: Tensor, left_out: Pairs, into: Gradients, dtype: torch.dtype
+) -> tuple[list[_Block], Tensor]:
+    """Cut questions, and candidates where needed, into tiles; with a buffer for their scores."""
+    budget = None if query.device.type == "cpu" else ACCELERATOR_BUDGET
+    shape = tile_shape(len(query), len(table), budget)
+    query = query.to(dtype)
+    table = table.to(dtype)
+    buffer = _buffer(query, shape.rows * shape.columns)
+
     rows, columns = left_out
     n = len(table)
     flat = torch.add(columns, rows, alpha=n)
     if shape == (len(query), n):
-        return [_Block(query, into.query, [_Tile(table, into.table, flat)])]
+        return [_Block(query, into.query, [_Tile(table, into.table, flat)])], buffer
 
     blocks = []
     for start, part, grad, pairs in _parts(query, into.query, shape.rows, rows):
@@ -252,7 +266,7 @@ def _cut(
             inside = (rows[pairs] - start, columns[pairs])
             tiles = _cut_candidates(table, into.table, inside, shape.columns)
         blocks.append(_Block(part, grad, tiles))
-    return blocks
+    return blocks, buffer
 
 
 def _cut_candidates(table: Tensor, table_grad: Tensor, left_out: Pairs, width: int) -> list[_Tile]:
@@ -292,17 +306,27 @@ def _gradients(block: _Block, buffer: Tensor, weight: float, is_first: bool) -> 
     sums: Tensor | None = None
     for tile in block.tiles:
         exponentials = _exponentials(block, tile, buffer)
-        tile_sums = exponentials.sum(dim=1, keepdim=True)
+        tile_sums = exponentials.sum(dim=1, keepdim=True, dtype=block.grad.dtype)
         sums = tile_sums if sums is None else sums.add_(tile_sums)
     assert sums is not None
 
-    scaled = block.query / sums
+    scaled = (block.query / sums).to(block.query.dtype)
     for number, tile in enumerate(block.tiles):
         if len(block.tiles) > 1:  # by now the buffer holds the last tile
             exponentials = _exponentials(block, tile, buffer)
-        block.grad.addmm_(exponentials, tile.vectors, beta=min(number, 1), alpha=weight)
-        tile.grad.addmm_(exponentials.t(), scaled, beta=1 - is_first, alpha=weight)
+        _add_product(block.grad, exponentials, tile.vectors, weight, number > 0)
+        _add_product(tile.grad, exponentials.t(), scaled, weight, not is_first)
     return sums
+
+
+def _add_product(into: Tensor, left: Tensor, right: Tensor, weight: float, is_added: bool) -> None:
+    """Add a weighted product of matrices to a gradient, or overwrite it."""
+    if left.dtype == into.dtype:
+        into.addmm_(left, right, beta=int(is_added), alpha=weight)
+    elif is_added:
+        into.add_(left @ right, alpha=weight)
+    else:
+        into.copy_(left @ right).mul_(weight)
 
 
 def _exponentials(block: _Block, tile: _Tile, buffer: Tensor) -> Tensor:

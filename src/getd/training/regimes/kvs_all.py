@@ -16,7 +16,7 @@ from getd.training.losses.base import LabelledScores, Pairs
 from getd.training.losses.fused_softmax import LossSum
 from getd.training.losses.multi_answer import answer_softmax
 from getd.training.losses.regularisers import n3
-from getd.training.regimes.base import Batch, Buffers, Regime
+from getd.training.regimes.base import Batch, Buffers, Regime, in_precision
 
 
 class KvsAll(Regime):
@@ -55,10 +55,11 @@ class KvsAllStep:
         settings = self.settings
         question = (self.relation, self.entities, self.position)
         loss = KVSALL_LOSSES[settings.kvsall_loss]
-        total = LossSum(self.buffers, settings.label_smoothing)
+        total = LossSum(self.buffers, settings)
 
         if loss is answer_softmax and isinstance(model, DotProductModel):
-            query = model.query(*question)
+            with in_precision(settings, self.entities.device):
+                query = model.query(*question)
             table = model.candidates(self.position)
             nothing = self.relation[:0]
             total.add_softmax(query, table, self.answers, (nothing, nothing), 1 / len(query))

@@ -21,7 +21,7 @@ from getd.training.losses.base import Pairs
 from getd.training.losses.fused_softmax import LossSum
 from getd.training.losses.regularisers import n3
 from getd.training.losses.softmax import softmax_loss
-from getd.training.regimes.base import Batch, Buffers, Regime
+from getd.training.regimes.base import Batch, Buffers, Regime, in_precision
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class OneVsAllStep:
     buffers: Buffers
 
     def backward(self, model: ScoringModel) -> float:
-        total = LossSum(self.buffers, self.facts.settings.label_smoothing)
+        total = LossSum(self.buffers, self.facts.settings)
         if isinstance(model, DotProductModel):
             self._add_queries(model, total)
         else:
@@ -122,10 +122,11 @@ class OneVsAllStep:
 
         # Queries for all positions, and for the relation where the model shares their work.
         relation_query = None
-        if facts.left_out_relations is None or not model.relation_is_dot_product:
-            queries = model.queries(facts.relation, facts.entities)
-        else:
-            queries, relation_query = model.all_queries(facts.relation, facts.entities)
+        with in_precision(facts.settings, facts.entities.device):
+            if facts.left_out_relations is None or not model.relation_is_dot_product:
+                queries = model.queries(facts.relation, facts.entities)
+            else:
+                queries, relation_query = model.all_queries(facts.relation, facts.entities)
 
         # Positions that share a table share a product.
         positions_of: dict[Tensor, list[int]] = {}
