@@ -1,0 +1,35 @@
+"""The curves of a training show what was measured in each epoch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from getd.plots.learning_curves import learning_figure
+from getd.runs.records import HistoryLine
+from tests.plots.test_figures import lines
+
+
+def line(epoch: int, loss: float, **measured: Any) -> HistoryLine:
+    return HistoryLine(epoch=epoch, loss=loss, seconds=1.0, **measured)
+
+
+def test_losses_are_on_one_axis_and_the_mrr_on_another_with_its_best_marked() -> None:
+    history = [
+        line(1, 4.0, valid_mrr=0.25, valid_loss=5.0),
+        line(2, 3.0),
+        line(3, 2.0, valid_mrr=0.5, valid_loss=4.5),
+        line(4, 1.0, valid_mrr=0.375, valid_loss=4.75),
+    ]
+    left, right = learning_figure("run", history).axes
+    assert lines(left) == {
+        "loss": ([1, 2, 3, 4], [4.0, 3.0, 2.0, 1.0]),
+        "loss on validation": ([1, 3, 4], [5.0, 4.5, 4.75]),
+    }
+    assert lines(right) == {"MRR": ([1, 3, 4], [0.25, 0.5, 0.375]), "best": ([3], [0.5])}
+    assert (left.get_title(), left.get_xlabel()) == ("run", "epoch")
+    assert (left.get_ylabel(), right.get_ylabel()) == ("training loss", "validation MRR")
+
+
+def test_what_was_not_measured_is_not_shown() -> None:
+    (axis,) = learning_figure("run", [line(1, 4.0), line(2, 3.0)]).axes
+    assert lines(axis) == {"loss": ([1, 2], [4.0, 3.0])}
