@@ -6,15 +6,19 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from getd.api import open_run
 from getd.cli.app import main
 from getd.cli.commands.predict import _show_reasons
 from getd.cli.output import cell
+from getd.cli.reports import show_answers
 from getd.datasets.catalogue import DATASETS
+from getd.facts.facts import Facts
 from getd.prediction.answer import Answer
 from getd.prediction.explain import Explanation, Reason
+from getd.prediction.question import Question
 from tests.conftest import Result
 
 Getd = Callable[..., Result]
@@ -116,3 +120,23 @@ def test_plain_text_is_read_literally_unless_it_is_called_escaped(
         out = tmp_path / f"{number}.jsonl"
         assert getd("convert", tmp_path / "facts.txt", out, *flags).code == 0
         assert json.loads(out.read_text())["entities"] == [name, "c"]
+
+
+def test_answers_have_a_column_for_each_number_that_any_of_them_has(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    fact = Facts(np.array([0]), np.array([[0, 0]]))
+    question = Question(fact, (1,), ("r", "a", "?"))
+    answers = [Answer(("b",), 1.5, 0.75, None, True), Answer(("c",), 0.5, None, None, False)]
+    show_answers(question, answers, right="c")
+    title, head, first, second = capsys.readouterr().out.splitlines()[:4]
+    assert title == "r(a, ?)"
+    assert head.split() == ["answer", "probability", "score"]  # no confidence
+    assert first.split() == ["b", "0.7500", "1.5000", "known"]
+    assert second.split() == ["c", "–", "0.5000", "right"]
+
+    joint = Question(fact, (0, 1), ("r", "?", "?"))
+    show_answers(joint, [Answer(("b", "c"), -1.0, None, 0.25, False)])
+    head, row = capsys.readouterr().out.splitlines()[1:3]
+    assert head.split() == ["answer", "confidence", "plausibility"]
+    assert row.split() == ["b,", "c", "0.2500", "-1.0000"]

@@ -61,6 +61,8 @@ def test_the_same_seed_gives_the_same_weights(kb: KnowledgeBase, tmp_path: Path)
         {},
         {"ema": 0.9, "label_smoothing": 0.1, "relation_loss": 0.5, "n3": 0.001, "clip": 1.0},
         {"regime": "kvsall", "batch_size": 512, "epochs": 2},
+        {"precision": "bf16", "ema": 0.9, "relation_loss": 0.5},
+        {"precision": "bf16", "regime": "kvsall", "batch_size": 512, "epochs": 2},
         {"regime": "kvsall", "kvsall_loss": "bce-over-softmax", "batch_size": 512, "epochs": 2},
         {"validate_every": 2, "validation_sample": 50, "checkpoint_every": 2},
     ],

@@ -177,14 +177,15 @@ def _same_settings(folder: RunFolder, config: Config) -> Config:
     tables["training"].setdefault("precision", "fp32")  # as it was before there was a choice
     for section in ("model", "training"):
         stored = tables[section]
-        given = config.given.get(section, {})
+        given = dict(config.given.get(section, {}))
+        if given.get("precision") == "auto":  # the run has settled what that means
+            del given["precision"]
         tables[section] = {**stored, **given}
 
         for key, value in given.items():
             name = f"{section}.{key}"
             before = stored.get(key)
             agrees = before == (list(value) if isinstance(value, tuple) else value)
-            agrees = agrees or (key == "precision" and value == "auto")
             if not agrees and name != "training.epochs":
                 difference = f"{name} = {before}, found {value}"
                 raise RunError(f"{folder.path} was begun with {difference}; begin another run")

@@ -108,3 +108,49 @@ def test_scores_beyond_what_floats_exponentiate_do_no_harm(
     assert loss.item() == pytest.approx(plain.item(), rel=1e-5)
     for actual, grad in zip(into, expected, strict=True):
         assert torch.allclose(actual, grad, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("shape", [(48, 300), (20, 300), (48, 70)])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("has_several_answers", [False, True])
+def test_in_bf16_the_loss_is_within_a_thousandth_and_its_gradients_within_a_hundredth(
+    monkeypatch: pytest.MonkeyPatch,
+    shape: tuple[int, int],
+    smoothing: float,
+    has_several_answers: bool,
+) -> None:
+    monkeypatch.setattr(loss_module, "tile_shape", lambda *_: TileShape(*shape))
+    generator = torch.Generator().manual_seed(0)
+    query = torch.randn(48, 20, generator=generator)
+    table = 0.5 * torch.randn(300, 20, generator=generator)
+    target: Any = torch.arange(48)
+    if has_several_answers:
+        target = torch.arange(48).repeat_interleave(2), torch.arange(96)
+    left_out = (torch.tensor([0, 0, 30, 47]), torch.tensor([250, 299, 200, 150]))
+
+    results = []
+    for in_bf16 in (False, True):
+        into = Gradients(torch.full_like(query, torch.nan), torch.full_like(table, torch.nan))
+        arguments = (query, table, target, left_out, smoothing, 1 / 48)
+        loss = softmax_gradients(*arguments, into, in_bf16)
+        results.append((loss, into))
+    (exact_loss, exact), (loss, rounded) = results
+    assert loss.item() == pytest.approx(exact_loss.item(), rel=1e-3)
+    for actual, expected in zip(rounded, exact, strict=True):
+        assert actual.dtype == torch.float32
+        error = torch.linalg.vector_norm(actual - expected) / torch.linalg.vector_norm(expected)
+        assert 1e-6 < error.item() < 1e-2
+
+
+def test_scores_beyond_what_floats_exponentiate_are_not_rounded() -> None:
+    generator = torch.Generator().manual_seed(0)
+    query = 20 * torch.rand(7, 5, generator=generator)
+    table = 20 * torch.rand(40, 5, generator=generator)
+    nothing = (torch.zeros(0, dtype=torch.long),) * 2
+    results = []
+    for in_bf16 in (False, True):
+        into = Gradients(torch.empty_like(query), torch.empty_like(table))
+        arguments = (query, table, torch.arange(7), nothing, 0.0, 1.0)
+        results.append((softmax_gradients(*arguments, into, in_bf16), *into))
+    for exact, rounded in zip(*results, strict=True):
+        assert torch.equal(exact, rounded)

@@ -50,6 +50,10 @@ class LossSum:
         self._outputs: list[Tensor] = []  # where autograd starts
         self._grads: list[Tensor | None] = []  # the gradients there; None: 1
 
+    def rounding(self, device: torch.device) -> torch.autocast:
+        """Let products of matrices round their factors and results, where bf16 was chosen."""
+        return torch.autocast(device.type, torch.bfloat16, enabled=self._in_bf16)
+
     def add(self, loss: Tensor) -> None:
         """Add a loss of autograd."""
         self._values.append(loss.detach())

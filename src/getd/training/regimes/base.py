@@ -30,11 +30,6 @@ class Batch:
     seed: tuple[int, int] = (1, 0)  # of what is drawn for it: its epoch, and its number there
 
 
-def in_precision(settings: TrainSettings, device: torch.device) -> torch.autocast:
-    """Let products of matrices round their factors and results, where that was chosen."""
-    return torch.autocast(device.type, torch.bfloat16, enabled=settings.precision == "bf16")
-
-
 class TrainStep(Protocol):
     """A prepared batch: all that an optimiser step needs beside the model."""
 

@@ -16,7 +16,7 @@ from getd.training.losses.base import LabelledScores, Pairs
 from getd.training.losses.fused_softmax import LossSum
 from getd.training.losses.multi_answer import answer_softmax
 from getd.training.losses.regularisers import n3
-from getd.training.regimes.base import Batch, Buffers, Regime, in_precision
+from getd.training.regimes.base import Batch, Buffers, Regime
 
 
 class KvsAll(Regime):
@@ -58,7 +58,7 @@ class KvsAllStep:
         total = LossSum(self.buffers, settings)
 
         if loss is answer_softmax and isinstance(model, DotProductModel):
-            with in_precision(settings, self.entities.device):
+            with total.rounding(self.entities.device):
                 query = model.query(*question)
             table = model.candidates(self.position)
             nothing = self.relation[:0]

@@ -21,7 +21,7 @@ from getd.training.losses.base import Pairs
 from getd.training.losses.fused_softmax import LossSum
 from getd.training.losses.regularisers import n3
 from getd.training.losses.softmax import softmax_loss
-from getd.training.regimes.base import Batch, Buffers, Regime, in_precision
+from getd.training.regimes.base import Batch, Buffers, Regime
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class OneVsAllStep:
 
         # Queries for all positions, and for the relation where the model shares their work.
         relation_query = None
-        with in_precision(facts.settings, facts.entities.device):
+        with total.rounding(facts.entities.device):
             if facts.left_out_relations is None or not model.relation_is_dot_product:
                 queries = model.queries(facts.relation, facts.entities)
             else:
