@@ -236,6 +236,8 @@ def test_wrong_settings_are_refused_before_anything_is_written(
         ConfigError, match=r"relation_loss goes with the regimes 1vsall and sampled"
     ):
         getd.train(kb, out=tmp_path / "run", regime="kvsall", relation_loss=1.0)
+    with pytest.raises(ConfigError, match=r"question_weight goes with the kvsall_loss softmax"):
+        getd.train(kb, out=tmp_path / "run", kvsall_loss="bce", question_weight=1.0)
     with pytest.raises(
         ShapeError, match=r"^ring_shape is for facts of one arity; leave it out for mixed arities$"
     ):

@@ -36,7 +36,10 @@ class TrainSettings(Settings):
     """Settings of ``[training]``; whatever the paper does not have is off."""
 
     regime: RegimeName = "1vsall"  # which candidates a step scores
+
+    # Only with the regime ``kvsall``
     kvsall_loss: KvsAllLoss = "softmax"  # bce-over-softmax is that of the released code
+    question_weight: NonNegativeFloat = 0.0  # softmax: questions weigh their answers to this power
 
     # Only with the regime ``sampled``
     negatives: PositiveInt = 256  # drawn for each position; as many as there are entities: all
@@ -76,6 +79,8 @@ class TrainSettings(Settings):
     def _what_goes_together(self) -> Self:
         if self.relation_loss and self.regime == "kvsall":
             raise ValueError("relation_loss goes with the regimes 1vsall and sampled")
+        if self.question_weight and self.kvsall_loss != "softmax":
+            raise ValueError("question_weight goes with the kvsall_loss softmax")
         if self.self_adversarial and self.sampled_loss == "softmax":
             raise ValueError("self_adversarial goes with the sampled_loss margin or logistic")
         if self.hard_negatives and self.shared_negatives:

@@ -83,15 +83,17 @@ def test_the_gradients_of_a_step_are_those_of_the_formula(
             assert torch.allclose(left[key], grad, rtol=1e-6, atol=1e-9), key
 
 
-@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+@pytest.mark.parametrize(("smoothing", "power"), [(0.0, 0.0), (0.2, 0.0), (0.2, 0.5), (0.0, 1.0)])
 @pytest.mark.parametrize("form", FORMS)
 def test_the_gradients_of_questions_with_their_answers_are_those_of_the_formula(
-    form: str, smoothing: float
+    form: str, smoothing: float, power: float
 ) -> None:
     arity = 2 if MODELS[FORMS[form][0]].model.binary_only else 3
     facts_by_arity = {arity: blocks()[arity]}
     known = KnownAnswers.build([facts_by_arity])
-    settings = TrainSettings(regime="kvsall", label_smoothing=smoothing, n3=0.1)
+    settings = TrainSettings(
+        regime="kvsall", label_smoothing=smoothing, n3=0.1, question_weight=power
+    )
     regime, model = (
         KvsAll(facts_by_arity, known, N_ENTITIES, settings, torch.device("cpu")),
         small_model(form, (arity,)),
@@ -107,10 +109,12 @@ def test_the_gradients_of_questions_with_their_answers_are_those_of_the_formula(
         labels = torch.zeros_like(scores)
         labels[step.answers] = 1
         cubed = [f.abs() ** 3 for f in model.given_factors(step.relation, step.entities, position)]
-        expected = (
-            KVSALL_LOSSES["softmax"](LabelledScores(scores, labels), settings)
-            + 0.1 * sum(c.sum() for c in cubed) / 4
-        )
+        softmax = KVSALL_LOSSES["softmax"]
+        weights = labels.sum(dim=1) ** power
+        expected = 0.1 * sum(c.sum() for c in cubed) / 4
+        for row, weight in enumerate(weights / weights.sum()):
+            question = LabelledScores(scores[row : row + 1], labels[row : row + 1])
+            expected = expected + weight * softmax(question, settings)
         expected.backward()
         assert loss == pytest.approx(expected.item())
         for key, parameter in model.named_parameters():

@@ -22,6 +22,7 @@ class LabelledScores:
 
     scores: Tensor  # (b, m)
     labels: Tensor  # (b, m), 1 for an answer, 0 for the others
+    weights: Tensor | None = None  # (b, 1), of the questions, with sum 1; None: all the same
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,12 @@ class LossSum:
         self._grads.append(None)
 
     def add_softmax(
-        self, query: Tensor, table: Tensor, target: Tensor | Pairs, left_out: Pairs, weight: float
+        self,
+        query: Tensor,
+        table: Tensor,
+        target: Tensor | Pairs,
+        left_out: Pairs,
+        weight: float | Tensor,
     ) -> None:
         """Add :func:`softmax_gradients`; a table occurs once in a sum."""
         if table.is_leaf:
@@ -103,11 +108,11 @@ def softmax_gradients(
     target: Tensor | Pairs,
     left_out: Pairs,
     smoothing: float,
-    weight: float,
+    weight: float | Tensor,
     into: Gradients,
     in_bf16: bool = False,
 ) -> Tensor:
-    """Compute ``weight`` times the summed loss of questions, and leave its gradients in ``into``.
+    """Compute the weighted sum of the losses of questions, and leave its gradients in ``into``.
 
     Parameters
     ----------
@@ -123,6 +128,8 @@ def softmax_gradients(
         a target.
     smoothing
         Weight spread over all candidates that take part; the rest stays on the target.
+    weight
+        Of every question, or of each, ``(b, 1)``.
     in_bf16
         Whether scores and exponentials, and the factors of all products, are rounded to bf16.
 
@@ -139,12 +146,21 @@ def softmax_gradients(
     >>> loss.exp(), into.table.flatten()  # chance: 1 in 4
     (tensor(4.), tensor([ 0.2500,  0.2500, -0.7500,  0.2500]))
     """
+    # Gradients of the table are linear in the queries: there the weights of questions go.
+    weighted = query
+    weights: Tensor | None = None
+    if isinstance(weight, Tensor):
+        weights = weight.to(query.dtype)
+        weighted = query * weights
+        weight = 1.0
+
     # The gradients of the log-sums; NaN fails the comparison too.
-    blocks, buffer = _cut(query, table, left_out, into, torch.bfloat16 if in_bf16 else query.dtype)
+    operands = (query, weighted, table, left_out, into)
+    blocks, buffer = _cut(*operands, torch.bfloat16 if in_bf16 else query.dtype)
     sums = _all_gradients(blocks, buffer, weight)
     log_sums = sums.log()
     if not torch.linalg.vector_norm(log_sums, torch.inf).item() < MAX_LOG_SUM:
-        blocks, buffer = _cut(query, table, left_out, into, query.dtype)
+        blocks, buffer = _cut(*operands, query.dtype)
         shifts = [_largest_scores(block, buffer) for block in blocks]
         blocks = [b._replace(shift=shift) for b, shift in zip(blocks, shifts, strict=True)]
         sums = _all_gradients(blocks, buffer, weight)
@@ -154,16 +170,17 @@ def softmax_gradients(
     # The score of the answer, or the mean score of several.
     if isinstance(target, Tensor):
         answers = table[target]  # (b, d)
-        into.table.index_add_(0, target, query, alpha=-weight * (1 - smoothing))
+        into.table.index_add_(0, target, weighted, alpha=-weight * (1 - smoothing))
     else:
         rows, columns = target
         counts = torch.bincount(rows, minlength=len(query)).to(query.dtype)
         share = counts.reciprocal_()[rows, None]
         answers = torch.zeros_like(query).index_add_(0, rows, table[columns].mul_(share))
-        shared = query[rows].mul_(share)
+        shared = weighted[rows].mul_(share)
         into.table.index_add_(0, columns, shared, alpha=-weight * (1 - smoothing))
     into.query.sub_(answers, alpha=weight * (1 - smoothing))
-    loss = log_sums.sum() - (1 - smoothing) * (query * answers).sum()
+    weighted_log_sums = log_sums if weights is None else log_sums * weights
+    loss = weighted_log_sums.sum() - (1 - smoothing) * (weighted * answers).sum()
 
     # The mean score of all candidates that take part.
     if smoothing:
@@ -172,11 +189,13 @@ def softmax_gradients(
         share = smoothing / (len(table) - n_left_out)  # (b, 1)
         total = table.sum(dim=0).repeat(len(query), 1)
         mean = share * total.index_add_(0, rows, table[columns], alpha=-1)  # (b, d)
-        shared = share * query
+        shared = share * weighted
         into.query.sub_(mean, alpha=weight)
         into.table.sub_(shared.sum(dim=0), alpha=weight)
         into.table.index_add_(0, columns, shared[rows], alpha=weight)
-        loss = loss - (query * mean).sum()
+        loss = loss - (weighted * mean).sum()
+    if weights is not None:
+        into.query.mul_(weights)
     return weight * loss
 
 
@@ -242,13 +261,19 @@ class _Block(NamedTuple):
     """Questions with all their candidates."""
 
     query: Tensor  # (b, d)
+    weighted: Tensor  # (b, d): queries times the weights of their questions
     grad: Tensor  # (b, d)
     tiles: list[_Tile]
     shift: Tensor | None = None  # (b, 1), taken off the scores
 
 
 def _cut(
-    query: Tensor, table: Tensor, left_out: Pairs, into: Gradients, dtype: torch.dtype
+    query: Tensor,
+    weighted: Tensor,
+    table: Tensor,
+    left_out: Pairs,
+    into: Gradients,
+    dtype: torch.dtype,
 ) -> tuple[list[_Block], Tensor]:
     """Cut questions, and candidates where needed, into tiles; with a buffer for their scores."""
     budget = None if query.device.type == "cpu" else ACCELERATOR_BUDGET
@@ -261,7 +286,7 @@ def _cut(
     n = len(table)
     flat = torch.add(columns, rows, alpha=n)
     if shape == (len(query), n):
-        return [_Block(query, into.query, [_Tile(table, into.table, flat)])], buffer
+        return [_Block(query, weighted, into.query, [_Tile(table, into.table, flat)])], buffer
 
     blocks = []
     for start, part, grad, pairs in _parts(query, into.query, shape.rows, rows):
@@ -269,7 +294,7 @@ def _cut(
         if shape.columns < n:
             inside = (rows[pairs] - start, columns[pairs])
             tiles = _cut_candidates(table, into.table, inside, shape.columns)
-        blocks.append(_Block(part, grad, tiles))
+        blocks.append(_Block(part, weighted[start : start + len(part)], grad, tiles))
     return blocks, buffer
 
 
@@ -314,7 +339,7 @@ def _gradients(block: _Block, buffer: Tensor, weight: float, is_first: bool) -> 
         sums = tile_sums if sums is None else sums.add_(tile_sums)
     assert sums is not None
 
-    scaled = (block.query / sums).to(block.query.dtype)
+    scaled = (block.weighted / sums).to(block.query.dtype)
     for number, tile in enumerate(block.tiles):
         if len(block.tiles) > 1:  # by now the buffer holds the last tile
             exponentials = _exponentials(block, tile, buffer)

@@ -12,7 +12,10 @@ def answer_softmax(batch: LabelledScores, settings: TrainSettings) -> Tensor:
     """The cross entropy between the uniform distribution over the answers and the softmax."""
     shares = batch.labels / batch.labels.sum(dim=1, keepdim=True)
     shares = _smoothed(shares, settings.label_smoothing)
-    return -(shares * torch.log_softmax(batch.scores, dim=1)).sum(dim=1).mean()
+    losses = -(shares * torch.log_softmax(batch.scores, dim=1)).sum(dim=1)
+    if batch.weights is None:
+        return losses.mean()
+    return (batch.weights.squeeze(1).to(losses.dtype) * losses).sum()
 
 
 def bce(batch: LabelledScores, settings: TrainSettings) -> Tensor:

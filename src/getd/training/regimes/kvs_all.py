@@ -42,7 +42,7 @@ class KvsAll(Regime):
 
 @dataclass(frozen=True)
 class KvsAllStep:
-    """Questions with one open position, and all their answers; the loss is their mean."""
+    """Questions with one open position, and all their answers; the loss is their weighted mean."""
 
     relation: Tensor  # (b,)
     entities: Tensor  # (b, n)
@@ -57,21 +57,32 @@ class KvsAllStep:
         loss = KVSALL_LOSSES[settings.kvsall_loss]
         total = LossSum(self.buffers, settings)
 
+        weights = self._weights()
         if loss is answer_softmax and isinstance(model, DotProductModel):
             with total.rounding(self.entities.device):
                 query = model.query(*question)
             table = model.candidates(self.position)
             nothing = self.relation[:0]
-            total.add_softmax(query, table, self.answers, (nothing, nothing), 1 / len(query))
+            weight = 1 / len(query) if weights is None else weights
+            total.add_softmax(query, table, self.answers, (nothing, nothing), weight)
         else:
             scores = model.score_candidates(*question)
             labels = torch.zeros_like(scores)
             labels[self.answers] = 1
-            total.add(loss(LabelledScores(scores, labels), settings))
+            total.add(loss(LabelledScores(scores, labels, weights), settings))
 
         if settings.n3:
             total.add(settings.n3 * n3(model.given_factors(*question)))
         return total.backward()
+
+    def _weights(self) -> Tensor | None:
+        """The weights of the questions, ``(b, 1)``, which grow with the number of their answers."""
+        power = self.settings.question_weight
+        if not power:
+            return None
+        counts = torch.bincount(self.answers[0], minlength=len(self.relation))
+        weights = counts.double().pow(power)
+        return (weights / weights.sum()).unsqueeze(1)
 
 
 def _distinct_questions(facts: Facts, position: int) -> Facts:
