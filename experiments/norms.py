@@ -40,7 +40,8 @@ Made by `python -m experiments.norms`: GETD with default settings, which differ 
 Batch norms are evaluated with the statistics of the training facts under the evaluated weights
 ([maths](../docs/maths.md#batch-norm-and-dropout)). Best MRR on validation, and the largest fall
 below the best so far after epoch 5; test is not read. `plays-for` is one relation of the demo;
-`hospital` and `three-relations` are made by `experiments/worlds.py`.
+`hospital` and `three-relations` are made by `experiments/worlds.py`. Trainings whose entry in
+`norms.json` names no precision were in fp32.
 """
 
 
@@ -67,7 +68,7 @@ def measure(data: str, form: str, seed: int) -> None:
         return
 
     start = time.process_time()
-    mrrs = validation_curve(world(data), FORMS[form], seed)
+    mrrs, precision = validation_curve(world(data), FORMS[form], seed)
     falls = [max(mrrs[:epoch]) - mrrs[epoch] for epoch in range(SETTLED_EPOCHS, len(mrrs))]
     result = {
         "data": data,
@@ -76,6 +77,7 @@ def measure(data: str, form: str, seed: int) -> None:
         "best": max(mrrs),
         "epochs": len(mrrs),
         "fall": max(falls, default=0.0),
+        "precision": precision,
         "cpu_seconds": round(time.process_time() - start),
         "commit": commit_of(),
         "machine": machine_facts("getd", "torch"),
@@ -86,13 +88,16 @@ def measure(data: str, form: str, seed: int) -> None:
         temporary.write_text(json.dumps(read() | {name: result}, indent=1) + "\n", encoding="utf-8")
 
 
-def validation_curve(kb: KnowledgeBase, model: Mapping[str, Any], seed: int) -> list[float]:
-    """Return the MRR on validation after each epoch."""
+def validation_curve(
+    kb: KnowledgeBase, model: Mapping[str, Any], seed: int
+) -> tuple[list[float], str]:
+    """Return the MRR on validation after each epoch, and the precision of the training."""
     tables = {"model": {"name": "getd", **model}, "training": {"seed": seed, "threads": 1}}
     with tempfile.TemporaryDirectory() as folder:
         run = train(kb, Config.parse(tables), Path(folder) / "run", ask_test=False)
         mrrs = [line.valid_mrr for line in run.folder.read_history()]
-    return [mrr for mrr in mrrs if mrr is not None]
+        precision = run.folder.read_config()["training"]["precision"]
+    return [mrr for mrr in mrrs if mrr is not None], precision
 
 
 def read() -> dict[str, Any]:
