@@ -185,3 +185,11 @@ def test_fuzzed_requests_never_break_it(served: OpenedRun) -> None:
             assert str(Path(served.path).parent) not in reply.text
 
         check()
+
+
+def test_every_endpoint_documents_its_problems(client: TestClient) -> None:
+    paths = client.get("/openapi.json").json()["paths"]
+    assert {"/predict", "/why", "/score", "/entities", "/relations", "/map", "/metrics"} <= {*paths}
+    for methods in paths.values():
+        for method in methods.values():
+            assert set(method["responses"]) == {"200", "400", "401", "413", "422", "503"}
