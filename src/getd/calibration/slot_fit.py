@@ -57,9 +57,8 @@ class SlotFit:
         ``own`` says whether a fact is among those counted: then it is no evidence for itself.
         """
         fills = self._fills(facts)
-        is_own = np.broadcast_to(np.asarray(own, dtype=bool).reshape(-1, 1), fills.shape)
+        is_own = np.asarray(own, dtype=bool).reshape(-1, 1)
         keys, inverse = np.unique(2 * fills + is_own, return_inverse=True)
-
         fit: Floats = self._fit(*np.divmod(keys, 2))[inverse].reshape(fills.shape)
         return fit
 

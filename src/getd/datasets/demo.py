@@ -9,7 +9,6 @@ from getd.facts.named import NamedFacts, NamedFactsBuilder
 from getd.facts.relation import Roles
 
 _Facts = Iterator[tuple[str, ...]]  # relation, entity, …
-
 ROLES: dict[str, Roles] = {
     "member of": ("club", "league"),
     "based in": ("club", "city"),

@@ -21,7 +21,6 @@ ByRole = Mapping[str, str | Sequence[str]]
 Names = Sequence[str] | ByRole
 Parsed = tuple[int, list[str]]  # the id of a relation, and names in the order of its roles
 OPEN = "?"  # stands for what a question asks for
-
 T = TypeVar("T")
 
 
@@ -51,7 +50,7 @@ def encode_fact(
             raise UnknownName(f"unknown entity {name!r}", partial(kb.entities.hint, name))
         ids.append(0 if is_open else kb.entities.id(name))
 
-    return Facts(np.array([relation_id]), np.array([ids], dtype=np.int64))
+    return Facts(np.array([relation_id]), np.array([ids]))
 
 
 def parse_new_facts(path: Path, named: NamedFacts, kb: KnowledgeBase) -> list[Parsed]:
@@ -125,7 +124,6 @@ def _parse_roles(kb: KnowledgeBase, relation: str, entities: ByRole) -> Parsed:
         names = [given] if isinstance(given, str) else list(given)
         counts[role] = len(names)
         names_left[role] = iter(names)
-
     for relation_id in candidates:
         roles = kb.signatures[relation_id].roles
         if Counter(roles) == counts:

@@ -41,7 +41,7 @@ def split_named(named: NamedFacts, seed: int) -> dict[str, NamedFacts]:
     members = [block.symbols for block in distinct]
     is_held_out = split_rows(members, numbers, seed, 2 * (n_facts // 10))
     held_out = np.random.default_rng([seed, 1]).permutation(np.flatnonzero(is_held_out))
-    split_of = np.zeros(n_facts, dtype=np.int64)
+    split_of = np.zeros_like(numbers)
     split_of[held_out[::2]] = SPLITS.index("valid")
     split_of[held_out[1::2]] = SPLITS.index("test")
 
@@ -139,6 +139,6 @@ def _index_in_group(groups: Ids, rank: Ids) -> Ids:
     order = np.lexsort((rank, groups))
     starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
     sizes = np.diff(starts, append=len(groups))
-    index = np.empty(len(groups), dtype=np.int64)
+    index = np.empty_like(order)
     index[order] = expand_spans(np.zeros_like(sizes), sizes)
     return index

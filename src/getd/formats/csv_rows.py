@@ -22,7 +22,6 @@ from getd.io.problems import Problems
 
 _Group = list[tuple[int, list[str]]]  # rows of one length, each with the line it begins on
 
-
 # Rows with the same number of fields: the column ``line``, where each row begins, and the columns
 # 0, 1, … of text, where an empty field is null.
 Rows = pl.DataFrame
