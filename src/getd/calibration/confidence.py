@@ -102,7 +102,7 @@ def gather_evidence(
         fit = slots.of(block, own=False).min(axis=1, initial=1.0)
         weight = (1.0 if is_true else 0.5) * len(facts) / max(len(block), 1)
         features = np.column_stack([plausibility, log_fit(fit)])
-        truth = np.full(len(block), is_true)
+        truth = np.full_like(plausibility, is_true)
         parts.append(Evidence(features, truth, np.full_like(truth, weight)))
     return join_evidence(parts)
 

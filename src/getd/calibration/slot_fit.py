@@ -28,7 +28,7 @@ class SlotFit:
         # A fill is an entity and a slot, as one number. Index -1, no such fill, has the count 0.
         fills = [np.zeros(0, dtype=np.int64)]
         for blocks in kb.splits.values() if splits is None else splits:
-            fills += [self._fills(facts).reshape(-1) for facts in blocks.values()]
+            fills += [self._fills(facts).ravel() for facts in blocks.values()]
         self._distinct, counts = np.unique(np.concatenate(fills), return_counts=True)
         self._counts = np.append(counts, 0)
 
@@ -39,16 +39,16 @@ class SlotFit:
 
     def _count_pairs(self, entity: Ids) -> None:
         """Count the entities that fill both of two slots; index -1 has the count 0."""
-        self._slot_pairs = np.zeros(0, dtype=np.int64)
-        counts = np.zeros(0, dtype=np.int64)
+        slot_pairs = counts = np.zeros(0, dtype=np.int64)
         for fill, other in self._slots_of(entity):
             # Every fill of an entity meets every fill of the same entity: two slots, one number.
             pairs = self._slot[fill] * self._n_slots + other
             pairs, more = np.unique(pairs, return_counts=True)
-            joined = np.concatenate([self._slot_pairs, pairs])
-            self._slot_pairs, index = np.unique(joined, return_inverse=True)
+            joined = np.concatenate([slot_pairs, pairs])
+            slot_pairs, index = np.unique(joined, return_inverse=True)
             both = np.bincount(index, np.concatenate([counts, more]))
             counts = both.astype(np.int64)
+        self._slot_pairs = slot_pairs
         self._both = np.append(counts, 0)
 
     def of(self, facts: Facts, own: bool | Bools) -> Floats:
@@ -57,9 +57,8 @@ class SlotFit:
         ``own`` says whether a fact is among those counted: then it is no evidence for itself.
         """
         fills = self._fills(facts)
-        is_own = np.broadcast_to(np.asarray(own, dtype=bool).reshape(-1, 1), fills.shape)
+        is_own = np.asarray(own, dtype=bool).reshape(-1, 1)
         keys, inverse = np.unique(2 * fills + is_own, return_inverse=True)
-
         fit: Floats = self._fit(*np.divmod(keys, 2))[inverse].reshape(fills.shape)
         return fit
 
@@ -89,7 +88,7 @@ class SlotFit:
 
     def _fills(self, facts: Facts) -> Ids:
         """Return the entity and the slot at each position of each fact, as one number."""
-        slots = self._first_slot[facts.relation][:, None] + np.arange(facts.arity)
+        slots = self._first_slot[facts.relation, None] + np.arange(facts.arity)
         fills: Ids = facts.entities * self._n_slots + slots
         return fills
 

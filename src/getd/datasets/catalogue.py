@@ -10,6 +10,7 @@ from pathlib import Path
 from getd.datasets.download import Progress, fetch
 from getd.datasets.synthetic import SYNTHETIC
 from getd.errors import DownloadError
+from getd.formats.split_files import SplitPaths
 from getd.io.atomic import atomic_path
 from getd.io.lines import read_blocks
 from getd.io.user_cache import user_cache
@@ -122,7 +123,7 @@ def normalise(data: bytes, columns: Sequence[int] | None) -> bytes:
     return b"".join(b"\t".join(row) + b"\n" for row in rows)
 
 
-def changed_files(name: str, files: Mapping[str, list[Path]]) -> list[str]:
+def changed_files(name: str, files: SplitPaths) -> list[str]:
     """The files of a published data set, given by split, that are not what was published."""
     paths = {}
     for first, *_ in files.values():

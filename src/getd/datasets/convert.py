@@ -79,7 +79,7 @@ def convert(
 
 def _choose_target(out: Path, to: WriteFormat | None) -> tuple[Path, bool, WriteFormat]:
     """Where to write, whether it is a file (else a folder, with one for each split), and how."""
-    formats: tuple[WriteFormat, ...] = get_args(WriteFormat)
+    formats = get_args(WriteFormat)
     if to is not None and to not in formats:
         raise ConfigError(f"expected one of the forms {', '.join(formats)}, found {to!r}")
     if out.suffix.lower() in COMPRESSED:

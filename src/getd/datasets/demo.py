@@ -8,6 +8,7 @@ import numpy as np
 from getd.facts.named import NamedFacts, NamedFactsBuilder
 from getd.facts.relation import Roles
 
+_Facts = Iterator[tuple[str, ...]]  # relation, entity, …
 ROLES: dict[str, Roles] = {
     "member of": ("club", "league"),
     "based in": ("club", "city"),
@@ -39,14 +40,14 @@ def demo_facts(seed: int = 0) -> NamedFacts:
     """The facts of the demo in a random order, the same for the same seed."""
     rng = np.random.default_rng(seed)
     facts = list(_facts(rng))
+    rng.shuffle(facts)
     builder = NamedFactsBuilder()
-    for row, number in enumerate(rng.permutation(len(facts)).tolist()):
-        relation, *entities = facts[number]
+    for row, (relation, *entities) in enumerate(facts):
         builder.add_row(row, relation, ROLES[relation], entities)
     return builder.build()
 
 
-def _facts(rng: np.random.Generator) -> Iterator[tuple[str, ...]]:
+def _facts(rng: np.random.Generator) -> _Facts:
     cities = _CITIES.split(", ")
     named = zip(cities, cycle(_SUFFIXES), strict=False)
     clubs = [f"{city} {suffix}" for city, suffix in named]
@@ -59,10 +60,10 @@ def _facts(rng: np.random.Generator) -> Iterator[tuple[str, ...]]:
         yield "based in", club, city
 
     names = [" ".join(name) for name in product(_FIRST_NAMES.split(), _LAST_NAMES.split())]
-    people = np.array(names)[rng.permutation(len(names))].tolist()
+    people = rng.permutation(names).tolist()
 
     # One coach and three players follow each career.
-    careers = list(product(range(len(leagues)), range(_CLUBS_PER_LEAGUE), range(len(_STEPS))))
+    careers = list(np.ndindex(len(leagues), _CLUBS_PER_LEAGUE, len(_STEPS)))
     for number, person in enumerate(people):
         region, home, step = careers[number % len(careers)]
         club_of = []
@@ -77,12 +78,12 @@ def _facts(rng: np.random.Generator) -> Iterator[tuple[str, ...]]:
             yield from _career(person, club_of, _AWARDS[(home + step) % len(_AWARDS)])
 
 
-def _tenure(relation: str, person: str, club_of: list[str]) -> Iterator[tuple[str, ...]]:
+def _tenure(relation: str, person: str, club_of: list[str]) -> _Facts:
     for club, season in zip(club_of, _SEASONS, strict=True):
         yield relation, person, club, season
 
 
-def _career(player: str, club_of: list[str], award: str) -> Iterator[tuple[str, ...]]:
+def _career(player: str, club_of: list[str], award: str) -> _Facts:
     yield from _tenure("plays for", player, club_of)
 
     # The first season at a new club earns the award of the career.
@@ -91,10 +92,10 @@ def _career(player: str, club_of: list[str], award: str) -> Iterator[tuple[str, 
         yield "award", player, club_of[s], award, _SEASONS[s]
 
 
-def _fixtures(members: list[str]) -> Iterator[tuple[str, ...]]:
+def _fixtures(members: list[str]) -> _Facts:
     """Every pair meets once a season on the same matchday; they take turns at being at home."""
-    for i, j in combinations(range(len(members)), 2):
+    for (i, first), (j, second) in combinations(enumerate(members), 2):
         matchday = f"matchday {(i + j) % len(members) + 1}"
         for s, season in enumerate(_SEASONS):
-            home, away = (i, j) if (i + j + s) % 2 else (j, i)
-            yield "fixture", members[home], members[away], matchday, season
+            pair = (first, second) if (i + j + s) % 2 else (second, first)
+            yield "fixture", *pair, matchday, season

@@ -21,7 +21,7 @@ from getd.facts.role_order import RoleOrder
 from getd.facts.split import split_named
 from getd.formats.format import ReadOptions
 from getd.formats.registry import detect_format, read_named, stem
-from getd.formats.split_files import SplitFiles, find_splits
+from getd.formats.split_files import SplitFiles, SplitPaths, find_splits
 from getd.io.problems import Problems
 
 
@@ -31,7 +31,7 @@ class _Source:
 
     name: str
     path: Path  # a folder, or the only file
-    files: Mapping[str, list[Path]]  # by split; under "" where there are no splits
+    files: SplitPaths  # under "" where there are no splits
     notices: tuple[str, ...]  # for the user
 
 

@@ -7,7 +7,7 @@ number of cells, however many relations, roles and arities there are.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 
@@ -16,7 +16,7 @@ import polars as pl
 
 from getd.arrays import Bools, Ids
 from getd.errors import FactFileError
-from getd.facts.named import Codes, NamedFacts, NamedFactsBuilder, new_block
+from getd.facts.named import EMPTY, NamedFacts, NamedFactsBuilder, new_block
 from getd.facts.relation import Roles, default_roles
 from getd.facts.role_order import RoleOrder
 from getd.io.problems import Problems
@@ -45,7 +45,7 @@ class Columns:
     def select(self, indices: Sequence[int]) -> Columns:
         """Select columns, in the given order."""
         header = [self.header[i] for i in indices]
-        return replace(self, header=header, cells=numbered(self.cells[:, i] for i in indices))
+        return replace(self, header=header, cells=numbered(self.cells[:, indices]))
 
 
 def columns_to_named(table: Columns, relation: str, order: RoleOrder) -> NamedFacts:
@@ -57,7 +57,7 @@ def columns_to_named(table: Columns, relation: str, order: RoleOrder) -> NamedFa
         names = pl.Series([relation]).new_from_index(0, len(table.cells))
     else:
         names = table.cells[:, relation_column]
-    for row in table.rows.filter(names == "").to_list():
+    for row in table.rows.filter(names == ""):
         problems.add(row, "expected a name in column 'relation', found it empty")
 
     # Columns e1, e2, … are positions, and a column 'roles' describes them. Otherwise all are roles.
@@ -93,17 +93,16 @@ def _add_positional(
 ) -> None:
     """Add facts whose columns are positions; a row may list its roles, as JSON."""
     problems = entities.problems
-    rows = entities.rows.to_numpy()
-    codes, empty = _codes(builder, entities)
-    filled = codes != empty
-    arity = filled.sum(axis=1)
+    rows = entities.rows
+    codes = builder.entity_table(entities.cells.get_columns())
+    is_empty = codes == EMPTY
+    arity = (~is_empty).sum(axis=1)
 
-    # Rows may be shorter than the table, but have no holes: no empty cell before a filled one.
-    filled_from = np.logical_or.accumulate(filled[:, ::-1], axis=1)[:, ::-1]
-    for i, column in _first_holes(filled_from & ~filled):
+    # Rows may be shorter than the table, but have no holes: sorted, they have filled cells first.
+    for i, column in _first_holes(is_empty & ~np.sort(is_empty, axis=1)):
         name = entities.header[column]
         message = f"expected a name in every field, found column {name!r} empty"
-        problems.add(int(rows[i]), message)
+        problems.add(rows[i], message)
     _report_empty(names, entities, arity == 0)
     if problems.count:
         return
@@ -115,13 +114,14 @@ def _add_positional(
     for i in np.flatnonzero(is_wrong[kind]).tolist():
         n, text = kinds.row(kind[i])
         expected = f"a JSON list of {n} role names in column 'roles'"
-        problems.add(int(rows[i]), f"expected {expected}, found {shorten(text)!r}")
+        problems.add(rows[i], f"expected {expected}, found {shorten(text)!r}")
 
     relation = builder.relations.codes(names)
     signature = builder.signature_codes(roles or () for roles in roles_of)[kind]
     for n in np.unique(arity).tolist():
         own = np.flatnonzero(arity == n)
-        builder.add_block(new_block(rows[own], relation[own], signature[own], codes[own, :n]))
+        own_rows = rows[own].to_numpy()
+        builder.add_block(new_block(own_rows, relation[own], signature[own], codes[own, :n]))
 
 
 def _parse_roles(text: str, arity: int) -> Roles | None:
@@ -147,8 +147,8 @@ def _add_by_role(
 ) -> None:
     """Add facts whose columns are roles: those that any row of a relation fills, or all."""
     problems = entities.problems
-    rows = entities.rows.to_numpy()
-    codes, empty = _codes(builder, entities)
+    rows = entities.rows
+    codes = builder.entity_table(entities.cells.get_columns())
     relation = builder.relations.codes(names)
 
     # A kind is a relation: the roles that it has, and the columns that hold them.
@@ -171,31 +171,26 @@ def _add_by_role(
     for n in np.unique(arity[arity > 0]).tolist():
         own = np.flatnonzero(arity == n)
         cells_of = np.take_along_axis(codes[own], columns[kind[own], :n], axis=1)
-        builder.add_block(new_block(rows[own], relation[own], signature[own], cells_of))
+        own_rows = rows[own].to_numpy()
+        builder.add_block(new_block(own_rows, relation[own], signature[own], cells_of))
 
-        for i, position in _first_holes(cells_of == empty):
+        for i, position in _first_holes(cells_of == EMPTY):
             row = int(own[i])
             column = f"column {roles_of[kind[row]][position]!r} of relation {names[row]!r}"
-            problems.add(int(rows[row]), f"expected a name in {column}, found it empty")
+            problems.add(rows[row], f"expected a name in {column}, found it empty")
 
 
 def _report_empty(names: pl.Series, entities: Columns, is_empty: Bools) -> None:
     """Report rows without any entity."""
     for i in np.flatnonzero(is_empty).tolist():
         message = f"expected a relation and at least one entity, found only {names[i]!r}"
-        entities.problems.add(int(entities.rows[i]), message)
+        entities.problems.add(entities.rows[i], message)
 
 
-def _first_holes(holes: Bools) -> list[tuple[int, int]]:
+def _first_holes(holes: Bools) -> Iterator[tuple[int, int]]:
     """The rows with a hole, each with the column of its first hole."""
     rows = np.flatnonzero(holes.any(axis=1))
-    return list(zip(rows.tolist(), holes[rows].argmax(axis=1).tolist(), strict=True))
-
-
-def _codes(builder: NamedFactsBuilder, entities: Columns) -> tuple[Codes, int]:
-    """The codes of all cells, and the code of the empty text."""
-    codes = builder.entity_table(entities.cells.get_columns())
-    return codes, int(builder.entities.codes(pl.Series([""]))[0])
+    return zip(rows.tolist(), holes[rows].argmax(axis=1).tolist(), strict=True)
 
 
 def _number_rows(table: pl.DataFrame) -> tuple[pl.DataFrame, Ids]:

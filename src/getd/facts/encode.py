@@ -53,7 +53,7 @@ def block_relations(named: NamedFacts, block: Block) -> tuple[list[Relation], Id
 def distinct(numbers: Ids) -> tuple[Ids, Ids]:
     """``np.unique`` with the inverse; small numbers are not sorted but marked in a table."""
     largest = int(numbers.max(initial=0))
-    if largest > 4 * len(numbers) + 1000:
+    if largest > 4 * numbers.size + 1000:
         return np.unique(numbers, return_inverse=True)
 
     is_used = mark(largest + 1, [numbers])

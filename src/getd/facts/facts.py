@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from getd.arrays import Bools, Ids
+from getd.arrays import Bools, Ids, mark
 from getd.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Facts:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __reduce__(self) -> tuple[type[Facts], tuple[Ids, Ids]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         return Facts, (self.relation, self.entities)  # read-only again when unpickled
 
     @property
@@ -101,11 +101,12 @@ def sample_facts(blocks: Blocks, number: int | None, seed: int = 0) -> dict[int,
         raise ConfigError(f"sample: expected at least 1 fact, found {number}")
 
     kept = {arity: facts for arity, facts in sorted(blocks.items()) if len(facts)}
-    if number is None or number >= count(kept):
+    total = count(kept)
+    if number is None or number >= total:
         return kept
 
-    drawn = np.zeros(count(kept), dtype=bool)
-    drawn[np.random.default_rng(seed).permutation(len(drawn))[:number]] = True
+    order = np.random.default_rng(seed).permutation(total)
+    drawn = mark(total, [order[:number]])
 
     sample = {}
     start = 0

@@ -37,10 +37,10 @@ def table_to_named(table: pl.DataFrame, name: str, relation: str, order: RoleOrd
         message = f"expected columns of text, found others ({error})"
         raise FactFileError(name, message) from None
 
-    rows = pl.Series("line", range(1, len(table) + 1), dtype=pl.Int64)
+    rows = pl.int_range(1, len(table) + 1, eager=True)
     problems = Problems(name, location=": row {}")
     has_nul = cells.select(pl.any_horizontal(pl.all().str.contains("\0", literal=True))).to_series()
-    for row in rows.filter(has_nul).to_list():
+    for row in rows.filter(has_nul):
         problems.add(row, "expected text, found a NUL character")
     return columns_to_named(Columns(table.columns, cells, rows, problems), relation, order)
 

@@ -59,23 +59,23 @@ class KnowledgeBase:
         return KnowledgeBase, (*names, splits, dict(self.duplicates), self.notices)
 
     def __repr__(self) -> str:
-        sizes = {"entities": self.n_entities, "relations": self.n_relations}
-        sizes |= {split: count(blocks) for split, blocks in self.splits.items()}
-        listed = ", ".join(f"{name}={size}" for name, size in sizes.items())
-        return f"KnowledgeBase({self.name!r}, {listed})"
+        sizes = f"entities={self.n_entities}, relations={self.n_relations}"
+        for split, blocks in self.splits.items():
+            sizes += f", {split}={count(blocks)}"
+        return f"KnowledgeBase({self.name!r}, {sizes})"
 
     def _repr_html_(self) -> str:
         """A table of the number of facts by split and arity, for notebooks."""
         arities = "".join(f"<th>{arity}-ary</th>" for arity in self.arities)
-        rows = [f"<tr><th>facts</th>{arities}<th>all</th></tr>"]
+        rows = f"<tr><th>facts</th>{arities}<th>all</th></tr>"
         for split, blocks in self.splits.items():
             counts = [len(blocks.get(arity, ())) for arity in self.arities]
             cells = "".join(f"<td>{number:,}</td>" for number in [*counts, sum(counts)])
-            rows.append(f"<tr><th>{html.escape(split)}</th>{cells}</tr>")
+            rows += f"<tr><th>{html.escape(split)}</th>{cells}</tr>"
 
         sizes = f"entities: {self.n_entities:,}, relations: {self.n_relations:,}"
         caption = f"{html.escape(visible(self.name))} ({sizes})"
-        return f"<table><caption>{caption}</caption>{''.join(rows)}</table>"
+        return f"<table><caption>{caption}</caption>{rows}</table>"
 
     @classmethod
     def from_named(

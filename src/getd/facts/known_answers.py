@@ -39,7 +39,8 @@ class Answers:
         return rows[is_other], self.values[is_other]
 
 
-_SlotKey = tuple[int, int | None]  # arity and position; None: the relation
+Position = int | None  # None: the relation
+_SlotKey = tuple[int, Position]  # arity and position
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +94,7 @@ class KnownAnswers:
                 slots[arity, position] = _build_slot(columns, opened)
         return cls(slots)
 
-    def lookup(self, relation: Ids, entities: Ids, position: int | None) -> Answers:
+    def lookup(self, relation: Ids, entities: Ids, position: Position) -> Answers:
         """The answers of each question ``(relation, entities)`` with ``position`` open.
 
         ``relation`` is ``(b,)`` and ``entities`` ``(b, arity)``; the open column is never read.
@@ -101,7 +102,7 @@ class KnownAnswers:
         """
         return _gather(*self._spans(relation, entities, position))
 
-    def others(self, facts: Facts, positions: Sequence[int | None]) -> OtherAnswers:
+    def others(self, facts: Facts, positions: Sequence[Position]) -> OtherAnswers:
         """Look up the other answers of the questions of these facts, one for each position."""
         spans = [self._spans(facts.relation, facts.entities, position) for position in positions]
         answers, starts, counts = zip(*spans, strict=True)
@@ -116,9 +117,10 @@ class KnownAnswers:
             own=np.column_stack(own),
         )
 
-    def is_known(self, relation: Ids, entities: Ids, position: int | None) -> Bools:
+    def is_known(self, relation: Ids, entities: Ids, position: Position) -> Bools:
         """Whether each question has any answer, ``(b,)``."""
-        return self._find(relation, entities, position)[1] >= 0
+        _, _, counts = self._spans(relation, entities, position)
+        return counts > 0
 
     def contains(self, facts: Facts) -> Bools:
         """Whether each fact is among the indexed facts, ``(n,)``."""
@@ -128,24 +130,20 @@ class KnownAnswers:
         contained[rows[answers.values == facts.entities[rows, 0]]] = True
         return contained
 
-    def _spans(self, relation: Ids, entities: Ids, position: int | None) -> tuple[Ids, Ids, Ids]:
+    def _spans(self, relation: Ids, entities: Ids, position: Position) -> tuple[Ids, Ids, Ids]:
         """The answers of a slot; for each question, where its answers start and their number."""
-        slot, numbers = self._find(relation, entities, position)
+        slot = self.slots.get((entities.shape[1], position))
         if slot is None:
-            zeros = np.zeros(len(entities), dtype=np.int64)
+            zeros = np.zeros_like(relation)
             return zeros[:0], zeros, zeros
+
+        # A question that no fact answers has the number -1.
+        columns = [relation, *entities.T]
+        del columns[0 if position is None else 1 + position]
+        numbers = slot.index.find(columns)
         starts = slot.offsets[numbers]
         counts = np.where(numbers >= 0, slot.offsets[numbers + 1] - starts, 0)
         return slot.answers, starts, counts
-
-    def _find(self, relation: Ids, entities: Ids, position: int | None) -> tuple[_Slot | None, Ids]:
-        """The slot, and the number of each question in it: -1 if no fact answers it."""
-        slot = self.slots.get((entities.shape[1], position))
-        if slot is None:
-            return None, np.full(len(entities), -1, dtype=np.int64)
-        columns = [relation, *entities.T]
-        del columns[0 if position is None else 1 + position]
-        return slot, slot.index.find(columns)
 
 
 def _gather(answers: Ids, starts: Ids, counts: Ids) -> Answers:
@@ -156,10 +154,12 @@ def _gather(answers: Ids, starts: Ids, counts: Ids) -> Answers:
 
 def _build_slot(columns: Sequence[Ids], opened: int) -> _Slot:
     """Index the questions with one column open."""
-    index, questions = RowIndex.build([*columns[:opened], *columns[opened + 1 :]])
+    given = list(columns)
+    column = given.pop(opened)
+    index, questions = RowIndex.build(given)
 
-    size = 1 + int(columns[opened].max(initial=0))
-    pairs = np.unique(questions * size + columns[opened])
+    size = 1 + int(column.max(initial=0))
+    pairs = np.unique(questions * size + column)
     questions, answers = np.divmod(pairs, size)
     offsets = np.searchsorted(questions, np.arange(len(index) + 1))
     for array in (offsets, answers):

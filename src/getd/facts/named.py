@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from getd.errors import FactError
 from getd.facts.relation import Roles
 
 Codes = npt.NDArray[np.uint32]  # numbers of names, in the order of their arrival
+EMPTY = 0  # the number of the empty text
 BATCH_ROWS = 100_000  # rows that are kept in Python before they become arrays
 
 
@@ -78,8 +80,8 @@ class NamedFacts:
 
     def rows(self) -> list[tuple[str, ...]]:
         """Every fact as ``(relation, entity, …)``, in order; for small data and for tests."""
-        numbered = [(row, fact) for row, _, fact in self.facts()]
-        return [fact for _, fact in sorted(numbered, key=lambda item: item[0])]
+        ordered = sorted(self.facts(), key=itemgetter(0))
+        return [fact for _, _, fact in ordered]
 
     def first(self) -> tuple[int, str]:
         """Arity and relation of the first fact."""
@@ -89,7 +91,7 @@ class NamedFacts:
 
 def new_block(row: Ids, relation: Codes, signature: Codes, entities: Codes) -> Block:
     """A block of facts that were in canonical order already."""
-    return Block(row, relation, signature, entities, np.zeros(len(row), dtype=np.int64))
+    return Block(row, relation, signature, entities, np.zeros_like(row))
 
 
 def concatenate(parts: Sequence[NamedFacts]) -> NamedFacts:
@@ -114,7 +116,7 @@ def concatenate(parts: Sequence[NamedFacts]) -> NamedFacts:
                 block.arrangement,
             )
             builder.add_block(renumbered)
-        first_row += 1 + max(int(block.row[-1]) for block in part.blocks.values())
+        first_row += 1 + max(block.row[-1] for block in part.blocks.values())
 
     notices = tuple(notice for part in parts for notice in part.notices)
     return replace(builder.build(), notices=notices)
@@ -139,7 +141,7 @@ class NamedFactsBuilder:
 
     def signature_codes(self, signatures: Iterable[Roles]) -> Codes:
         """The numbers of role signatures."""
-        return np.array([self.signature(roles) for roles in signatures], dtype=np.uint32)
+        return np.fromiter(map(self.signature, signatures), dtype=np.uint32)
 
     def entity_table(self, columns: Sequence[pl.Series]) -> Codes:
         """The numbers of the names in columns of equal length, ``(n, len(columns))``."""
@@ -150,8 +152,8 @@ class NamedFactsBuilder:
         step = max(1, BATCH_ROWS // max(n, 1))
         for start in range(0, len(columns), step):
             part = columns[start : start + step]
-            names = pl.concat([column.alias("") for column in part]) if len(part) > 1 else part[0]
-            codes[:, start : start + step] = self.entities.codes(names).reshape(len(part), n).T
+            numbers = self.entities.codes(pl.concat(part)).reshape(len(part), n)
+            codes[:, start : start + step] = numbers.T
         return codes
 
     def add_block(self, block: Block) -> None:
@@ -163,8 +165,8 @@ class NamedFactsBuilder:
         """Add facts of one signature: row, relation, the entities in order; names as text."""
         row, relation, *names = facts.get_columns()
         entities = self.entity_table(names)
-        signature = np.full(len(facts), self.signature(roles), dtype=np.uint32)
         relations = self.relations.codes(relation)
+        signature = np.full_like(relations, self.signature(roles))
         self.add_block(new_block(row.to_numpy(), relations, signature, entities))
 
     def add_row(
@@ -216,7 +218,7 @@ class _NameCodes:
     def __init__(self) -> None:
         self._dtype = pl.Categorical(pl.Categories.random())
 
-        # Polars forgets the numbers as soon as no column has them.
+        # Polars forgets the numbers as soon as no column has them. The first is EMPTY.
         self._kept = pl.Series([""]).cast(self._dtype)
         self._largest = 0
 
@@ -238,5 +240,5 @@ def _join_blocks(parts: Sequence[Block]) -> Block:
     if len(parts) > 1:
         columns = zip(*(part.columns for part in parts), strict=True)
         block = Block(*map(np.concatenate, columns))
-    in_order = bool((block.row[1:] >= block.row[:-1]).all())
+    in_order = (np.diff(block.row) >= 0).all()
     return block if in_order else block.take(np.argsort(block.row, kind="stable"))

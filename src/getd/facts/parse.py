@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,13 +17,14 @@ from getd.facts.relation import default_roles
 from getd.io.problems import Problems
 
 # In order, or by role; a role that a relation has several times has a list of names.
-Names = Sequence[str] | Mapping[str, str | Sequence[str]]
+ByRole = Mapping[str, str | Sequence[str]]
+Names = Sequence[str] | ByRole
+Parsed = tuple[int, list[str]]  # the id of a relation, and names in the order of its roles
 OPEN = "?"  # stands for what a question asks for
-
 T = TypeVar("T")
 
 
-def parse_names(kb: KnowledgeBase, relation: str, entities: Names) -> tuple[int, list[str]]:
+def parse_names(kb: KnowledgeBase, relation: str, entities: Names) -> Parsed:
     """Find the relation's id and put the names in the order of its roles; entities may be new."""
     if relation == OPEN:
         raise FactError("expected the name of a relation, found '?'")
@@ -48,15 +50,13 @@ def encode_fact(
             raise UnknownName(f"unknown entity {name!r}", partial(kb.entities.hint, name))
         ids.append(0 if is_open else kb.entities.id(name))
 
-    return Facts(np.array([relation_id]), np.array([ids], dtype=np.int64))
+    return Facts(np.array([relation_id]), np.array([ids]))
 
 
-def parse_new_facts(
-    path: Path, named: NamedFacts, kb: KnowledgeBase
-) -> list[tuple[int, list[str]]]:
+def parse_new_facts(path: Path, named: NamedFacts, kb: KnowledgeBase) -> list[Parsed]:
     """Parse facts of known relations: the relation ids, and names, which may be new."""
 
-    def parse(relation: str, entities: Names) -> tuple[int, list[str]]:
+    def parse(relation: str, entities: Names) -> Parsed:
         relation_id, names = parse_names(kb, relation, entities)
         if OPEN in names and OPEN not in kb.entities:
             raise FactError("expected names, found '?'")
@@ -82,7 +82,7 @@ def parse_each(path: Path, named: NamedFacts, parse: Callable[[str, Names], T]) 
         except FactError as error:
             problems.add(row, error)
     problems.check()
-    return [item for _, item in sorted(parsed, key=lambda pair: pair[0])]
+    return [item for _, item in sorted(parsed, key=itemgetter(0))]
 
 
 def find_relation(kb: KnowledgeBase, name: str) -> int:
@@ -115,19 +115,18 @@ def _relation_of_arity(kb: KnowledgeBase, name: str, arity: int) -> int:
     raise FactError(f"relation {name!r} has {expected} entities, found {arity}")
 
 
-def _parse_roles(
-    kb: KnowledgeBase, relation: str, entities: Mapping[str, str | Sequence[str]]
-) -> tuple[int, list[str]]:
+def _parse_roles(kb: KnowledgeBase, relation: str, entities: ByRole) -> Parsed:
     """Find the relation with this label or name, and with exactly these roles."""
     candidates = _relations_called(kb, relation)[0]
-    names_of = {}
-    for role, names in entities.items():
-        names_of[role] = [names] if isinstance(names, str) else list(names)
-    counts = {role: len(names) for role, names in names_of.items()}
+    counts = {}
+    names_left = {}
+    for role, given in entities.items():
+        names = [given] if isinstance(given, str) else list(given)
+        counts[role] = len(names)
+        names_left[role] = iter(names)
     for relation_id in candidates:
         roles = kb.signatures[relation_id].roles
         if Counter(roles) == counts:
-            names_left = {role: iter(names) for role, names in names_of.items()}
             return relation_id, [next(names_left[role]) for role in roles]
 
     roles = kb.signatures[candidates[0]].roles

@@ -21,11 +21,11 @@ class RoleOrder:
     def table_roles(self, relation: str, roles: Sequence[str], path: str) -> Roles:
         """The same for a table, where a relation has only one set of roles."""
         first, first_path = self._tables.setdefault(relation, (tuple(roles), path))
-        if sorted(first) == sorted(roles):
+        missing = set(first).difference(roles)
+        added = set(roles).difference(first)
+        if not missing and not added:
             return first
 
-        missing = set(first) - set(roles)
-        added = set(roles) - set(first)
         problem = f"{min(missing)!r} is missing" if missing else f"{min(added)!r} is there too"
         columns = f"the columns {', '.join(first)} as in {first_path}"
         message = f"expected for relation {relation!r} {columns}, but {problem}"

@@ -21,15 +21,15 @@ class RowIndex:
     is one binary search per level.
     """
 
-    sizes: tuple[int, ...]  # column j holds 0 .. sizes[j] - 1
-    levels: tuple[Ids, ...]  # sorted distinct keys
+    sizes: Sequence[int]  # column j holds 0 .. sizes[j] - 1
+    levels: Sequence[Ids]  # sorted distinct keys
 
     @classmethod
     def build(cls, columns: Sequence[Ids]) -> tuple[RowIndex, Ids]:
         """Index a table given by its columns; also return the number of each of its rows."""
-        sizes = tuple(1 + int(column.max(initial=0)) for column in columns)
+        sizes = [1 + int(column.max(initial=0)) for column in columns]
         levels: list[Ids] = []
-        numbers = np.zeros(len(columns[0]), dtype=np.int64)
+        numbers = np.zeros_like(columns[0], dtype=np.int64)
         size = 1
         start = 0
         while start < len(columns):
@@ -37,19 +37,19 @@ class RowIndex:
             keys, numbers = np.unique(numbers, return_inverse=True)
             levels.append(keys)
             size = max(len(keys), 1)
-        return cls(sizes, tuple(levels)), numbers
+        return cls(sizes, levels), numbers
 
     def __len__(self) -> int:
         return len(self.levels[-1])
 
     def find(self, columns: Sequence[Ids]) -> Ids:
         """The number of each row, -1 for a row that is not in the index."""
-        in_range = np.ones(len(columns[0]), dtype=bool)
+        in_range = np.ones_like(columns[0], dtype=bool)
         for column, limit in zip(columns, self.sizes, strict=True):
             in_range &= (column >= 0) & (column < limit)
 
         # A missing row has the number -1, so its later keys are negative: it stays missing.
-        numbers = np.zeros(len(columns[0]), dtype=np.int64)
+        numbers = np.zeros_like(columns[0], dtype=np.int64)
         size = 1
         start = 0
         for keys in self.levels:
@@ -61,7 +61,7 @@ class RowIndex:
 
 def may_repeat(columns: Sequence[Ids]) -> bool:
     """Whether any row may occur twice: a quick check by hashes, which never misses a repetition."""
-    hashes = np.zeros(len(columns[0]), dtype=np.uint64)
+    hashes = np.zeros_like(columns[0], dtype=np.uint64)
     for column in columns:
         hashes *= np.uint64(0x9E3779B97F4A7C15)
         hashes += column.astype(np.uint64)

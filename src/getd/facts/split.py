@@ -35,13 +35,13 @@ def split_named(named: NamedFacts, seed: int) -> dict[str, NamedFacts]:
     distinct = _distinct_facts(named)
     signatures = np.concatenate([block.signature for block in distinct])
     n_facts = len(signatures)
-    numbers = np.empty(n_facts, dtype=np.int64)
-    numbers[np.argsort(signatures, kind="stable")] = np.arange(n_facts)
+    order = np.argsort(signatures, kind="stable")
+    numbers = np.argsort(order)  # the inverse
 
     members = [block.symbols for block in distinct]
     is_held_out = split_rows(members, numbers, seed, 2 * (n_facts // 10))
     held_out = np.random.default_rng([seed, 1]).permutation(np.flatnonzero(is_held_out))
-    split_of = np.zeros(n_facts, dtype=np.int64)
+    split_of = np.zeros_like(numbers)
     split_of[held_out[::2]] = SPLITS.index("valid")
     split_of[held_out[1::2]] = SPLITS.index("test")
 
@@ -95,7 +95,8 @@ def split_rows(members: Sequence[Ids], numbers: Ids, seed: int, held_out: int) -
     chosen = np.zeros(n_facts, dtype=bool)
     is_candidate = np.ones(n_facts, dtype=bool)
     n_left = np.bincount(symbols)
-    while chosen.sum() < held_out and is_candidate.any():
+    n_missing = held_out
+    while n_missing and is_candidate.any():
         # A fact that is the last one of a symbol stays.
         is_candidate[facts[n_left[symbols] < 2]] = False
 
@@ -108,13 +109,14 @@ def split_rows(members: Sequence[Ids], numbers: Ids, seed: int, held_out: int) -
         may_go[own_facts[is_late]] = False
 
         going = np.flatnonzero(may_go)
-        going = going[np.argsort(rank[going])][: held_out - int(chosen.sum())]
+        going = going[np.argsort(rank[going])][:n_missing]
+        n_missing -= len(going)
         chosen[going] = True
         is_candidate[going] = False
         n_left -= np.bincount(symbols[np.isin(facts, going)], minlength=len(n_left))
 
     rest = np.flatnonzero(~chosen)
-    chosen[rest[np.argsort(-rank[rest])][: held_out - int(chosen.sum())]] = True
+    chosen[rest[np.argsort(-rank[rest])][:n_missing]] = True
     return chosen
 
 
@@ -137,6 +139,6 @@ def _index_in_group(groups: Ids, rank: Ids) -> Ids:
     order = np.lexsort((rank, groups))
     starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
     sizes = np.diff(starts, append=len(groups))
-    index = np.empty(len(groups), dtype=np.int64)
+    index = np.empty_like(order)
     index[order] = expand_spans(np.zeros_like(sizes), sizes)
     return index

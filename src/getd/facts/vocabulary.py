@@ -78,11 +78,11 @@ class Vocabulary(Sequence[str]):
     def ids(self, names: Iterable[str] | pl.Series) -> Ids:
         """The ids of many names at once."""
         queries = _to_series(names).to_frame()
-        numbered = pl.DataFrame([self._names, pl.Series("id", np.arange(len(self)))])
+        numbered = self._names.to_frame().with_row_index("id")
         ids = queries.join(numbered, on="name", how="left", maintain_order="left")["id"]
         if ids.has_nulls():
             self.id(queries.filter(ids.is_null())["name"][0])
-        return ids.to_numpy()
+        return ids.cast(pl.Int64).to_numpy()
 
     def decode(self, ids: npt.ArrayLike) -> list[str]:
         """The names of many ids."""

@@ -22,7 +22,6 @@ from getd.io.problems import Problems
 
 _Group = list[tuple[int, list[str]]]  # rows of one length, each with the line it begins on
 
-
 # Rows with the same number of fields: the column ``line``, where each row begins, and the columns
 # 0, 1, … of text, where an empty field is null.
 Rows = pl.DataFrame
@@ -40,11 +39,11 @@ def report(rows: Rows, problems: Problems, message: str) -> None:
 
 def report_empty(rows: Rows, problems: Problems) -> bool:
     """Add every row with an empty field to the problems; return whether there is any."""
-    has_empty = rows.select(pl.any_horizontal(pl.all().is_null())).to_series()
-    for line, *fields in rows.filter(has_empty).iter_rows():
+    with_empty = rows.filter(pl.any_horizontal(pl.all().is_null()))
+    for line, *fields in with_empty.iter_rows():
         number = fields.index(None) + 1
         problems.add(line, f"expected a name in every field, found field {number} empty")
-    return has_empty.any()
+    return not with_empty.is_empty()
 
 
 def line_numbers(piece: Piece) -> Ids:
@@ -97,13 +96,11 @@ def _group_lines(data: bytes, lines: Ids, separator: bytes) -> Iterator[tuple[Id
         yield lines, data
         return
 
-    # Each group is a span of the bytes once the lines are sorted.
-    byte_order = expand_spans((ends - lengths + 1)[order], lengths[order])
-    sorted_data = memoryview(codes[byte_order].tobytes())
-    offsets = np.concatenate([[0], np.cumsum(lengths[order])])
-    for count, start, stop in zip(counts, starts, [*starts[1:], len(order)], strict=True):
-        if count >= 0:
-            yield lines[order[start:stop]], bytes(sorted_data[offsets[start] : offsets[stop]])
+    first_bytes = ends - lengths + 1
+    for group in np.split(order, starts[1:]):
+        if n_separators[group[0]] >= 0:
+            own_bytes = expand_spans(first_bytes[group], lengths[group])
+            yield lines[group], codes[own_bytes].tobytes()
 
 
 def _columns(data: bytes, separator: str) -> pl.DataFrame:
@@ -178,6 +175,8 @@ def _quoted_rows(
 
 def _group_to_rows(group: _Group) -> Rows:
     lines, rows = zip(*group, strict=True)
-    columns = zip(*rows, strict=True)
-    fields = numbered(pl.Series(column, dtype=pl.String) for column in columns)
-    return _to_rows(np.array(lines), fields.select(pl.when(pl.all() != "").then(pl.all())))
+    fields = []
+    for column in zip(*rows, strict=True):
+        texts = [text or None for text in column]
+        fields.append(pl.Series(texts, dtype=pl.String))
+    return _to_rows(np.array(lines), fields)

@@ -47,10 +47,11 @@ class HyperBuilder(NamedFactsBuilder):
 
     def add_fact(self, line: int, fact: HyperFact) -> None:
         """Add one fact, and note which other order its qualifiers had."""
-        order = tuple(sorted(range(len(fact.qualifiers)), key=fact.qualifiers.__getitem__))
+        order = sorted(range(len(fact.qualifiers)), key=fact.qualifiers.__getitem__)
         arrangement = 0
-        if order != tuple(range(len(order))):
-            arrangement = self._arrangements.setdefault(order, len(self._arrangements) + 1)
+        if order != sorted(order):
+            next_number = len(self._arrangements) + 1
+            arrangement = self._arrangements.setdefault(tuple(order), next_number)
 
         qualifiers = [fact.qualifiers[i] for i in order]
         roles = (*MAIN_ROLES, *(name for name, _ in qualifiers))
@@ -127,11 +128,10 @@ def _to_lines(texts: BlockTexts) -> pl.Series:
 
 
 def _quoted(texts: pl.Series) -> pl.Series:
-    field = pl.col("text")
-    quoted = pl.lit('"') + field.str.replace_all('"', '""', literal=True) + pl.lit('"')
-    needs_quotes = field.str.contains(r'[",\r\n]')
-    quote = pl.when(needs_quotes).then(quoted).otherwise(field)
-    return texts.to_frame("text").select(quote).to_series()
+    doubled = texts.str.replace_all('"', '""', literal=True)
+    quoted = '"' + doubled + '"'
+    needs_quotes = texts.str.contains(r'[",\r\n]')
+    return quoted.zip_with(needs_quotes, texts)
 
 
 HYPER_CSV = Format(

@@ -57,8 +57,8 @@ class BlockTexts:
         return texts.reshape(table.shape).arr.join(separator)
 
     def _add_used(self, names: pl.Series, codes: Codes, write: Write) -> Ids:
-        used, which = distinct(codes.ravel().astype(np.int64))
-        return self.add(write(names.gather(used))) + which.reshape(codes.shape)
+        used, which = distinct(codes.astype(np.int64))
+        return self.add(write(names.gather(used))) + which
 
 
 def write_facts(path: Path, facts: NamedFacts, to_lines: Callable[[BlockTexts], pl.Series]) -> None:

@@ -1,7 +1,6 @@
 """Which files of a folder are the facts of which split."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -17,14 +16,14 @@ _ALIASES = {"training": "train", "validation": "valid", "val": "valid", "dev": "
 _NOT_FACTS = re.compile(
     r"^\.|(^|[^a-z])(readme|licen[cs]e|changelog)([^a-z].*)?\.txt$", re.IGNORECASE
 )
-_Paths = dict[str, list[Path]]  # by split
+SplitPaths = dict[str, list[Path]]  # by split
 
 
 @dataclass(frozen=True)
 class SplitFiles:
     """The fact files of a data set."""
 
-    files: Mapping[str, list[Path]]  # by split; under "" where there are no splits
+    files: SplitPaths  # under "" where there are no splits
     left_out: tuple[Path, ...] = ()  # that look like facts, but belong to no split
 
 
@@ -59,10 +58,10 @@ def find_splits(folder: Path) -> SplitFiles:
     return SplitFiles(files, tuple(path for path in seen if path not in used))
 
 
-def _sort_out(folder: Path) -> tuple[_Paths, _Paths, list[Path]]:
+def _sort_out(folder: Path) -> tuple[SplitPaths, SplitPaths, list[Path]]:
     """Sort entries: named like a split, files with such a word in their name, other fact files."""
-    exact: _Paths = {}  # train.txt, train/
-    loose: _Paths = {}  # n-ary_train.json
+    exact: SplitPaths = {}  # train.txt, train/
+    loose: SplitPaths = {}  # n-ary_train.json
     others: list[Path] = []  # transfers.csv
     for entry in sorted(folder.iterdir()):
         name = stem(entry).lower()
@@ -82,7 +81,7 @@ def _sort_out(folder: Path) -> tuple[_Paths, _Paths, list[Path]]:
     return exact, loose, others
 
 
-def _check_one_each(folder: Path, sources: _Paths) -> None:
+def _check_one_each(folder: Path, sources: SplitPaths) -> None:
     for split, paths in sources.items():
         if len(paths) > 1:
             names = ", ".join(path.name for path in paths)

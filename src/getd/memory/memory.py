@@ -75,6 +75,7 @@ class Memory(nn.Module):
     def features(self, relation: Tensor, entities: Tensor, position: int) -> Features:
         """Look up the candidates that any source knows, for questions with this position open."""
         sources = self.sources(entities.shape[1], position)
+        n_sources = len(sources)
         empty = relation[:0]
         cells = [empty]  # a question and a candidate, as one number
         columns = [empty]
@@ -92,12 +93,12 @@ class Memory(nn.Module):
         distinct, index = torch.unique(torch.cat(cells), return_inverse=True)
         share = torch.cat(shares)
         pairs = torch.stack([share, torch.log((share + EPSILON) / EPSILON)], dim=1)
-        sums = pairs.new_zeros(len(distinct) * len(sources), 2)
-        sums.index_add_(0, index * len(sources) + torch.cat(columns), pairs)
+        sums = pairs.new_zeros(len(distinct) * n_sources, 2)
+        sums.index_add_(0, index * n_sources + torch.cat(columns), pairs)
 
         rows = distinct // self.n_entities
         candidates = distinct % self.n_entities
-        return Features(rows, candidates, sums.view(len(distinct), 2 * len(sources)))
+        return Features(rows, candidates, sums.view(len(distinct), 2 * n_sources))
 
     def _lookups(
         self, relation: Tensor, entities: Tensor, position: int

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,6 +11,8 @@ from getd.arrays import Bools, Ids, mark
 from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.row_index import RowIndex
+
+_Masks = list[Bools]
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,11 @@ def leakage(kb: KnowledgeBase, split: str) -> Leakage:
     train = kb.split("train")
     in_train = mark(kb.n_entities, (facts.entities for facts in train.values()))
 
-    seen_by_position: dict[int, list[Bools]] = {}
-    one: list[Bools] = []
-    two: list[Bools] = []
-    same: list[Bools] = []
-    unseen: list[Bools] = []
+    seen_by_position: dict[int, _Masks] = {}
+    one: _Masks = []
+    two: _Masks = []
+    same: _Masks = []
+    unseen: _Masks = []
     for arity, facts in kb.split(split).items():
         known = train.get(arity, facts.take(slice(0)))
         shared = _shares_all_but_one(known, facts)
@@ -64,7 +65,7 @@ def leakage(kb: KnowledgeBase, split: str) -> Leakage:
     )
 
 
-def _share(masks: Sequence[Bools]) -> float:
+def _share(masks: _Masks) -> float:
     return float(np.concatenate(masks).mean())
 
 
@@ -78,12 +79,12 @@ class _Together:
     @classmethod
     def of(cls, train: Facts, facts: Facts) -> _Together:
         pairs = zip(train.columns(), facts.columns(), strict=True)
-        return cls(tuple(np.concatenate(pair) for pair in pairs), len(train))
+        return cls(tuple(map(np.concatenate, pairs)), len(train))
 
     @cached_property
     def after(self) -> list[Ids]:
         """For each position, a number for the entities after it."""
-        numbers = [np.zeros(len(self.columns[0]), dtype=np.int64)]
+        numbers = [np.zeros_like(self.columns[0])]
         for column in self.columns[:1:-1]:
             numbers.append(_number_pairs(numbers[-1], column))
         return numbers[::-1]
@@ -102,7 +103,7 @@ def _number_pairs(first: Ids, second: Ids) -> Ids:
     return numbers
 
 
-def _shares_all_but_one(known: Facts, facts: Facts) -> list[Bools]:
+def _shares_all_but_one(known: Facts, facts: Facts) -> _Masks:
     """For each position, which facts agree with a training fact in everything else.
 
     The parts before and after the position have a number each, so the work is linear in the arity.
