@@ -79,7 +79,7 @@ def cp_to_ring(factors: Sequence[Tensor]) -> list[Tensor]:
     ranks = [factor.shape[1] for factor in factors]
     if len(set(ranks)) != 1:
         raise ShapeError(f"the factors of a sum need one number of terms, found {ranks}")
-    return [torch.diag_embed(factor).transpose(0, 1) for factor in factors]
+    return [factor.diag_embed().transpose(0, 1) for factor in factors]
 
 
 def exact_getd(

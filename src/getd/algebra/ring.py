@@ -158,4 +158,4 @@ def ring_environments(cores: Cores, vectors: Vectors, modes: Modes | None = None
 
 def _multiply_transposed(left: Tensor, right: Tensor) -> Tensor:
     """Multiply matrices that are given, and returned, as their transposes."""
-    return torch.bmm(right, left)
+    return right.bmm(left)

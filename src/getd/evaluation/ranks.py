@@ -153,7 +153,7 @@ def _count_slot(slot: _Slot, counts: Floats, others: Ids) -> None:
     spans = list(pairwise(cuts.tolist()))
 
     answers = slot.facts.entities[:, slot.position]
-    home = np.searchsorted(cuts, answers, side="right") - 1
+    home = cuts.searchsorted(answers, side="right") - 1
     for number in np.unique(home).tolist():
         rows = np.flatnonzero(home == number)
         for block in np.split(rows, _cuts(len(rows), max_rows)[1:-1]):

@@ -6,12 +6,14 @@ the loss on validation, predictions. Ranks are counted in a stream (:mod:`~getd.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from getd.arrays import Floats
+from getd.evaluation.protocol import Sample
 from getd.facts.facts import Blocks, Facts, sample_facts
 from getd.facts.known_answers import KnownAnswers
 from getd.io.deadline import check_deadline
@@ -82,7 +84,7 @@ def leave_out_known(scores: Tensor, facts: Facts, position: int, known: KnownAns
     answers = known.lookup(facts.relation, facts.entities, position)
     rows, others = answers.others(facts.entities[:, position])
     device = scores.device
-    scores[torch.tensor(rows, device=device), torch.tensor(others, device=device)] = -torch.inf
+    scores[torch.tensor(rows, device=device), torch.tensor(others, device=device)] = -inf
 
 
 def log_probabilities(
@@ -107,11 +109,7 @@ def log_probabilities(
 
 
 def held_out_loss(
-    model: ScoringModel,
-    blocks: Blocks,
-    known: KnownAnswers,
-    sample: int | None = None,
-    seed: int = 0,
+    model: ScoringModel, blocks: Blocks, known: KnownAnswers, sample: Sample = None, seed: int = 0
 ) -> float:
     """Return the mean of minus the log-probability of each entity at its position.
 

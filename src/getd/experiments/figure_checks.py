@@ -209,14 +209,14 @@ def only_ranks_below_hurt(results: ResultIndex, row: str, bound: float) -> Verdi
 
 def orders_above_tucker(results: ResultIndex, data: str) -> Verdict:
     """Every order is above n-TuckER."""
-    tucker = results.metric(f"paper/n-tucker-{data}")
+    tucker = results.paper_metric("n-tucker", data)
     curve = _orders(results, data)
     return Verdict(min(curve.values()) > tucker, tucker=tucker, by_order=_by_order(curve))
 
 
 def least_order_is_best(results: ResultIndex, data: str, gain: float) -> Verdict:
     """The least order has the highest MRR, above n-TuckER by this much."""
-    tucker = results.metric(f"paper/n-tucker-{data}")
+    tucker = results.paper_metric("n-tucker", data)
     curve = _orders(results, data)
     least = curve[min(curve)]
     is_best = least == max(curve.values())

@@ -79,6 +79,9 @@ class Measurement(Result):
         return Config.parse(self.config)
 
 
+Measurements = list[Measurement]
+
+
 class StudyMeasurement(Measurement):
     """The trials of a study; its metrics are those of validation."""
 

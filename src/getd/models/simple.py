@@ -14,6 +14,7 @@ from torch import Tensor
 from getd.algebra.aliases import Environments, Modes, Vectors
 from getd.algebra.cp import cp_environments
 from getd.choices import NormKind
+from getd.models.aliases import RelationIds
 from getd.models.multilinear import MultilinearModel
 from getd.models.settings import TensorModelSettings
 
@@ -32,7 +33,7 @@ class SimplE(MultilinearModel):
 
     parameters_formula = "|E|d + |R|d"
 
-    def environments(self, relation: Tensor | None, vectors: Vectors, modes: Modes) -> Environments:
+    def environments(self, relation: RelationIds, vectors: Vectors, modes: Modes) -> Environments:
         arity = len(vectors) - 1
         d = self.entity.embedding_dim
         shifts = [0, *(j * d // arity for j in range(arity))]  # by mode; the relation stays

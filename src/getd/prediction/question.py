@@ -27,6 +27,8 @@ from getd.facts.role_order import RoleOrder
 from getd.formats.registry import read_named
 
 MAX_OPEN = 3  # positions of one question
+Slot = int | None  # a position; None: the relation
+Labels = tuple[str, ...]  # of entities or relations
 
 # A file, a data frame, or facts as tuples (relation, entity, …)
 FactSource = Path | str | Iterable[Sequence[Any]] | Any
@@ -38,11 +40,11 @@ class Question:
 
     fact: Facts  # one row; the ids of open slots are never read
     open: tuple[int, ...]  # the open positions, ascending; none: the relation is open
-    text: tuple[str, ...]  # as a person wrote it: the relation, then the entities in order
+    text: Labels  # as a person wrote it: the relation, then the entities in order
 
     @property
-    def position(self) -> int | None:
-        """The open position of a question with one; ``None``: the relation."""
+    def position(self) -> Slot:
+        """The open slot of a question with one."""
         return self.open[0] if self.open else None
 
 
@@ -73,8 +75,9 @@ def parse_question(kb: KnowledgeBase, relation: str, entities: Names) -> Questio
     if relation == OPEN and positions:
         raise FactError(f"expected '?' for the relation or for entities, found both in {text}")
     if len(positions) > MAX_OPEN:
-        expected = f"expected {MAX_OPEN} '?' at most in a question"
-        raise FactError(f"{expected}, found {len(positions)} in {text}")
+        raise FactError(
+            f"expected {MAX_OPEN} '?' at most in a question, found {len(positions)} in {text}"
+        )
     return Question(encode_fact(kb, relation_id, names), positions, words)
 
 
@@ -107,8 +110,10 @@ def positions_of(
     for position in positions:
         if isinstance(position, str):
             if position not in roles:
-                expected = f"expected one of the roles {', '.join(roles)}"
-                raise FactError(f"{expected}, found {position!r}{nearest(position, roles)}")
+                raise FactError(
+                    f"expected one of the roles {', '.join(roles)}, "
+                    f"found {position!r}{nearest(position, roles)}"
+                )
             columns += [column for column, role in enumerate(roles) if role == position]
         elif 0 <= position < fact.arity:
             columns.append(position)
@@ -133,7 +138,7 @@ def read_facts(
     facts = parse_each(label, named, lambda relation, names: parse_fact(kb, relation, names))
 
     by_arity = np.argsort([fact.arity for fact in facts], kind="stable")
-    return np.argsort(by_arity).tolist(), join(*({fact.arity: fact} for fact in facts))
+    return by_arity.argsort().tolist(), join(*({fact.arity: fact} for fact in facts))
 
 
 def read_new_facts(

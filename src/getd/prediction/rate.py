@@ -6,6 +6,7 @@ from getd.calibration.confidence import log_fit
 from getd.evaluation.ranks import rank_facts
 from getd.facts.facts import Facts, count
 from getd.prediction.answer import Answerer, Progress
+from getd.prediction.question import Labels
 
 BATCH_ROWS = 512  # facts in a batch
 
@@ -14,7 +15,7 @@ BATCH_ROWS = 512  # facts in a batch
 class Rating:
     """What a run thinks of a fact."""
 
-    fact: tuple[str, ...]  # relation label, then entities
+    fact: Labels  # relation label, then entities
     plausibility: float  # mean log-probability of its entities, each at its position
     fit: float  # how well its worst entity fits its slot, judged by the other facts of the entity
     confidence: float | None  # the chance that it is true; None: the run is not calibrated
