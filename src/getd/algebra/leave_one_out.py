@@ -35,7 +35,7 @@ def read_vectors(vectors: Vectors, sizes: Sequence[int], modes: Modes) -> ByMode
     if len(vectors) != len(sizes):
         raise ShapeError(f"expected {len(sizes)} vectors, one for each mode, found {len(vectors)}")
 
-    read: ByMode = {}
+    read = {}
     for mode, (vector, size) in enumerate(zip(vectors, sizes, strict=True)):
         if set(modes) == {mode}:
             continue

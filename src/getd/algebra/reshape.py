@@ -71,7 +71,7 @@ def cores_of_modes(dims: Sizes, ring_shape: Sizes) -> tuple[slice, ...] | None:
     >>> cores_of_modes((4, 6), (2, 6, 2)) is None
     True
     """
-    groups: list[slice] = []
+    groups = []
     stop = 0
     for dim in dims:
         start = stop

@@ -115,7 +115,7 @@ def _environments_by_group(
         by_group.append(tucker_environments(smaller_core, group, smaller_modes))
 
     back = order.argsort()
-    environments: ByMode = {}
+    environments = {}
     for mode, groups_of_mode in zip(smaller_modes, zip(*by_group, strict=True), strict=True):
         environments[mode + 1] = torch.cat(groups_of_mode)[back]
     if 0 in modes:

@@ -61,15 +61,16 @@ def evaluate(
         for name, baseline in baseline_models(kb, trained_on).items():
             baseline_ranks[name] = questions.rank(baseline)
 
-    groups: dict[str, dict[str, GroupMetrics]] = {}
+    groups = {}
     for grouping in by:
-        groups[grouping] = {}
+        measured = {}
         for group, mask in group_questions(grouping, blocks, kb, trained_on):
             metrics = questions.measure(ranks, mask).as_dict()
             mrrs = {}
             for name, other in baseline_ranks.items():
                 mrrs[name] = mean_reciprocal_rank(other.rank[mask])
-            groups[grouping][group] = GroupMetrics(**metrics, baselines=mrrs)
+            measured[group] = GroupMetrics(**metrics, baselines=mrrs)
+        groups[grouping] = measured
 
     n_facts = count(blocks)
     protocol = Protocol(

@@ -86,7 +86,6 @@ def mrr_at_chance(candidates: Ids) -> float:
     few = (1 / np.arange(1, MAX_SUMMED + 1)).cumsum()
     c = np.maximum(candidates, 1).astype(np.float64)
     many = np.log(c) + np.euler_gamma + 1 / (2 * c) - 1 / (12 * c**2) + 1 / (120 * c**4)
-
     summed = few[np.minimum(candidates, MAX_SUMMED) - 1]
     harmonic = np.where(candidates <= MAX_SUMMED, summed, many)
     return float((harmonic / c).mean())

@@ -176,14 +176,15 @@ def _count_block(slot: _Slot, rows: Ids, spans: list[Span], home: Span) -> tuple
     All answers of a block lie in the span ``home``, which is scored first. So every score is
     computed once, and the answer's is one of the scores it is compared with.
     """
+    position = slot.position
     facts = slot.facts.take(rows)
-    known = slot.known.lookup(facts.relation, facts.entities, slot.position)
-    others = np.stack(known.others(facts.entities[:, slot.position]))
+    known = slot.known.lookup(facts.relation, facts.entities, position)
+    others = np.stack(known.others(facts.entities[:, position]))
     row, value = torch.tensor(others, device=slot.device)
 
     relation, entities = facts.to_tensors(slot.device)
-    answers = entities[:, slot.position].clone()
-    entities[:, slot.position] = 0
+    answers = entities[:, position].clone()
+    entities[:, position] = 0
     block = slot.block(relation, entities)
     counts = torch.zeros(2, len(rows), dtype=torch.float64, device=slot.device)
     for start, stop in sorted(spans, key=lambda span: span != home):

@@ -6,7 +6,6 @@ the loss on validation, predictions. Ranks are counted in a stream (:mod:`~getd.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from math import inf
 
 import numpy as np
 import torch
@@ -84,7 +83,7 @@ def leave_out_known(scores: Tensor, facts: Facts, position: int, known: KnownAns
     answers = known.lookup(facts.relation, facts.entities, position)
     rows, others = answers.others(facts.entities[:, position])
     device = scores.device
-    scores[torch.tensor(rows, device=device), torch.tensor(others, device=device)] = -inf
+    scores[torch.tensor(rows, device=device), torch.tensor(others, device=device)] = -torch.inf
 
 
 def log_probabilities(

@@ -78,9 +78,13 @@ def parameters_are(
     results: ResultIndex, row: str, published: Mapping[str, str], x: float | None = None
 ) -> Verdict:
     """Millions of parameters, cut (not rounded) to the paper's digits, are those of the paper."""
-    counted = {series: results.parameters(row, series, x) for series in published}
-    holds = all(_cut(counted[series], text) == text for series, text in published.items())
-    return Verdict(holds, **{series: number / 1e6 for series, number in counted.items()})
+    holds = True
+    millions = {}
+    for series, text in published.items():
+        number = results.parameters(row, series, x)
+        holds = holds and _cut(number, text) == text
+        millions[series] = number / 1e6
+    return Verdict(holds, **millions)
 
 
 def parameter_share(results: ResultIndex, x: float, percent: float) -> Verdict:

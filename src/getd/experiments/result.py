@@ -79,9 +79,6 @@ class Measurement(Result):
         return Config.parse(self.config)
 
 
-Measurements = list[Measurement]
-
-
 class StudyMeasurement(Measurement):
     """The trials of a study; its metrics are those of validation."""
 
@@ -153,6 +150,7 @@ class Claims(Result):
     claims: list[CheckedClaim]
 
 
+Measurements = list[Measurement]
 TABLES = {kind.__name__.lower(): kind for kind in (Statistics, Complexity, Cost, Claims)}
 
 

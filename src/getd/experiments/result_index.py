@@ -19,7 +19,7 @@ class ResultIndex:
 
     def __init__(self, results: Iterable[Result] = ()) -> None:
         self._rows: dict[str, Measurements] = {}
-        self._tables: list[Result] = []
+        self._tables = []
         for result in results:
             if isinstance(result, Measurement):
                 self._rows.setdefault(result.row, []).append(result)

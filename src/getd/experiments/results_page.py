@@ -43,7 +43,6 @@ def write_page(folder: Path) -> Path:
     results = ResultIndex(read_results(folder))
     for row in _rows_of("figure", "study"):
         draw(row, results, folder)
-
     path = folder / "README.md"
     with atomic_path(path) as temporary:
         temporary.write_text(page_text(results), encoding="utf-8")
@@ -115,7 +114,6 @@ def _best(results: ResultIndex) -> str:
         name = f"GETD{added.replace('+', ' + ')}"
         measured = [results.find(f"best/getd-{data}{added}") for data in N_ARY]
         lines.append([name, *map(_spread, measured)])
-
     for title, best in published().best.items():
         mrrs = [f"{best[data]:.3f}" for data in N_ARY_SETS]
         lines.append([f"best published, {title}", *mrrs])

@@ -89,7 +89,6 @@ def smaller_gain_with_four_entities(results: ResultIndex) -> Verdict:
     gains = {}
     for data in N_ARY:
         gains[data] = results.paper_metric("getd", data) - results.paper_metric("nalp", data)
-
     holds = gains["wikipeople-4"] < gains["wikipeople-3"] and gains["jf17k-4"] < gains["jf17k-3"]
     return Verdict(holds, **gains)
 

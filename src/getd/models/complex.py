@@ -68,5 +68,5 @@ def complex_product(first: Tensor, second: Tensor, conjugate: bool) -> Tensor:
     a, b = first.chunk(2, dim=1)
     c, d = second.chunk(2, dim=1)
     if conjugate:
-        return torch.cat([a * c + b * d, a * d - b * c], dim=1)
+        b = -b
     return torch.cat([a * c - b * d, a * d + b * c], dim=1)

@@ -7,6 +7,7 @@ from math import prod
 
 import torch
 from pydantic import PositiveInt
+from torch.compiler import is_exporting
 from torch.nn import Parameter, ParameterDict
 
 from getd.algebra.aliases import Environments, Modes, Vectors
@@ -63,7 +64,7 @@ class NTuckER(MultilinearModel):
         # Facts of one relation share its row, unless it was dropped out. An exported graph cannot
         # depend on which relations are the same.
         is_dropped = self.training and self.relation_dropout
-        if relation is None or first is None or is_dropped or torch.compiler.is_exporting():
+        if relation is None or first is None or is_dropped or is_exporting():
             return tucker_environments(core, vectors, modes)
         distinct, groups = relation.unique(return_inverse=True)  # type: ignore[no-untyped-call]
         numbers = torch.arange(len(groups), device=groups.device)

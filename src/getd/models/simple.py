@@ -9,8 +9,6 @@ half and its tail vector in the second, a relation itself and its inverse. Simpl
 half of it.
 """
 
-from torch import Tensor
-
 from getd.algebra.aliases import Environments, Modes, Vectors
 from getd.algebra.cp import cp_environments
 from getd.choices import NormKind
@@ -37,8 +35,7 @@ class SimplE(MultilinearModel):
         arity = len(vectors) - 1
         d = self.entity.embedding_dim
         shifts = [0, *(j * d // arity for j in range(arity))]  # by mode; the relation stays
-
-        shifted: list[Tensor | None] = []
+        shifted = []
         for vector, shift in zip(vectors, shifts, strict=True):
             shifted.append(None if vector is None else vector.roll(-shift, dims=1))
         queries = cp_environments(shifted, modes)

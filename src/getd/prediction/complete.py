@@ -133,7 +133,7 @@ def _resume(partial: Path, request: CompletionRequest) -> tuple[int, MissingFact
     try:
         state = json.loads(partial.read_text(encoding="utf-8"))
         done = int(state["done"])
-        columns = state["entities"], state["plausibility"], state["confidence"]
+        columns = [state[key] for key in MissingFact._fields]
         best = [
             MissingFact(tuple(map(int, entities)), plausibility, confidence)
             for entities, plausibility, confidence in zip(*columns, strict=True)
@@ -151,13 +151,8 @@ def _resume(partial: Path, request: CompletionRequest) -> tuple[int, MissingFact
 
 
 def _save(partial: Path, request: CompletionRequest, done: int, best: MissingFacts) -> None:
-    state = {
-        "asked": asdict(request),
-        "done": done,
-        "entities": [fact.entities for fact in best],
-        "plausibility": [fact.plausibility for fact in best],
-        "confidence": [fact.confidence for fact in best],
-    }
+    columns = {key: [getattr(fact, key) for fact in best] for key in MissingFact._fields}
+    state = {"asked": asdict(request), "done": done, **columns}
     with atomic_path(partial) as temporary:
         temporary.write_text(json.dumps(state), encoding="utf-8")
 

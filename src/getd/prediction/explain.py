@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
-from math import inf
 
 import numpy as np
 import torch
@@ -149,7 +148,7 @@ class Explainer:
             table = self._model.candidates(position)
             own = table[entity : entity + 1]
             similarity = cosine_similarity(table, own)
-            similarity[entity] = -inf
+            similarity[entity] = -torch.inf
             nearest = similarity.topk(min(MAX_SIMILAR, len(similarity) - 1)).indices
             return tuple(self._kb.entities.decode(nearest.numpy()))
 

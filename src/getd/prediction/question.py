@@ -32,6 +32,7 @@ Labels = tuple[str, ...]  # of entities or relations
 
 # A file, a data frame, or facts as tuples (relation, entity, …)
 FactSource = Path | str | Iterable[Sequence[Any]] | Any
+Form = ReadFormat | None  # of a file; None: recognised from its content
 
 
 @dataclass(frozen=True)
@@ -122,34 +123,31 @@ def positions_of(
     return columns
 
 
-def read_questions(
-    source: FactSource, kb: KnowledgeBase, form: ReadFormat | None = None
-) -> list[Question]:
+def read_questions(source: FactSource, kb: KnowledgeBase, form: Form = None) -> list[Question]:
     """Read questions; ``"?"`` marks what to predict."""
     label, named = _read_named(source, form)
     return parse_each(label, named, lambda relation, names: parse_question(kb, relation, names))
 
 
 def read_facts(
-    source: FactSource, kb: KnowledgeBase, form: ReadFormat | None = None
+    source: FactSource, kb: KnowledgeBase, form: Form = None
 ) -> tuple[list[int], dict[int, Facts]]:
     """Read facts of known names: the index of each row among all blocks, and blocks by arity."""
     label, named = _read_named(source, form)
     facts = parse_each(label, named, lambda relation, names: parse_fact(kb, relation, names))
-
     by_arity = np.argsort([fact.arity for fact in facts], kind="stable")
     return by_arity.argsort().tolist(), join(*({fact.arity: fact} for fact in facts))
 
 
 def read_new_facts(
-    source: FactSource, kb: KnowledgeBase, form: ReadFormat | None = None
+    source: FactSource, kb: KnowledgeBase, form: Form = None
 ) -> list[tuple[int, list[str]]]:
     """Read facts of known relations: the relation ids, and names, which may be new."""
     label, named = _read_named(source, form)
     return parse_new_facts(label, named, kb)
 
 
-def _read_named(source: FactSource, form: ReadFormat | None) -> tuple[Path, NamedFacts]:
+def _read_named(source: FactSource, form: Form) -> tuple[Path, NamedFacts]:
     """Read the names of a source; errors call it by the path that is returned."""
     if isinstance(source, str | Path):
         return Path(source), read_named(Path(source), form)

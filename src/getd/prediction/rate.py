@@ -46,7 +46,7 @@ def suspicious(answerer: Answerer, top: int, progress: Progress) -> list[Rating]
     kb = answerer.kb
     total = sum(count(blocks) for blocks in kb.splits.values())
     done = 0
-    worst: list[tuple[float, str, int, int]] = []  # how good it looks, split, arity, row
+    worst = []  # how good it looks, split, arity, row
     for split, blocks in kb.splits.items():
         for arity, facts in blocks.items():
             for start in range(0, len(facts), BATCH_ROWS):

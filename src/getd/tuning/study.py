@@ -143,15 +143,16 @@ class Study:
 
     def _run_trial(self, kb: KnowledgeBase, trials: int, callbacks: TuningCallbacks) -> None:
         space = {name: distribution(dimension) for name, dimension in self.space.items()}
-        trial = self._study.ask(space)
+        study = self._study
+        trial = study.ask(space)
         number = trial.number
         trial.set_user_attr("worker", worker())
 
         # Another process may have started the last trial at the same moment.
-        stored = self._study.get_trials(deepcopy=False)
+        stored = study.get_trials(deepcopy=False)
         counted = [each.number for each in stored if each.state in (*FINISHED, TrialState.RUNNING)]
         if number in counted[trials:]:
-            self._study.tell(trial, state=TrialState.FAIL)
+            study.tell(trial, state=TrialState.FAIL)
             return
 
         start = perf_counter()
@@ -159,9 +160,9 @@ class Study:
         try:
             state = self._train(kb, config, trial, callbacks.training(number, self.epochs))
             trial.set_user_attr("seconds", round(perf_counter() - start, 1))
-            curve = self._study.get_trials(deepcopy=False)[number].intermediate_values
+            curve = study.get_trials(deepcopy=False)[number].intermediate_values
             mrr = max(curve.values()) if state == TrialState.COMPLETE else None
-            self._study.tell(trial, mrr, state)
+            study.tell(trial, mrr, state)
         except KeyboardInterrupt:
             self._lose(number)
             raise Interrupted("resume with the same command") from None
