@@ -10,4 +10,5 @@ Cores = Sequence[Tensor]  # of a ring: (R_j, d_j, R_{j+1})
 Modes = Sequence[int]
 Vectors = Sequence[Tensor | None]  # one per mode; None where it is not read
 ByMode = dict[int, Tensor]
+Tensors = list[Tensor]  # one per mode
 Environments = list[Tensor]  # one per chosen mode

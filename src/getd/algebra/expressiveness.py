@@ -9,11 +9,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from getd.algebra.aliases import Tensors
 from getd.algebra.reshape import check_reshape
 from getd.errors import ShapeError
 
 
-def exact_tucker(truth: Tensor) -> tuple[Tensor, list[Tensor]]:
+def exact_tucker(truth: Tensor) -> tuple[Tensor, Tensors]:
     r"""Lemma 1: one-hot vectors, and the ground truth itself as the core.
 
     .. math::
@@ -33,7 +34,7 @@ def exact_tucker(truth: Tensor) -> tuple[Tensor, list[Tensor]]:
     return core, tables
 
 
-def exact_cp(truth: Tensor) -> list[Tensor]:
+def exact_cp(truth: Tensor) -> Tensors:
     r"""Lemma 2: one rank-one term for each true fact.
 
     .. math::
@@ -64,7 +65,7 @@ def exact_cp(truth: Tensor) -> list[Tensor]:
     return factors
 
 
-def cp_to_ring(factors: Sequence[Tensor]) -> list[Tensor]:
+def cp_to_ring(factors: Sequence[Tensor]) -> Tensors:
     r"""Lemma 3: a sum of rank-one terms is a ring whose slices are diagonal.
 
     .. math::
@@ -79,12 +80,12 @@ def cp_to_ring(factors: Sequence[Tensor]) -> list[Tensor]:
     ranks = [factor.shape[1] for factor in factors]
     if len(set(ranks)) != 1:
         raise ShapeError(f"the factors of a sum need one number of terms, found {ranks}")
-    return [torch.diag_embed(factor).transpose(0, 1) for factor in factors]
+    return [factor.diag_embed().transpose(0, 1) for factor in factors]
 
 
 def exact_getd(
     truth: Tensor, ring_shape: Sequence[int] | None = None
-) -> tuple[Tensor, Tensor, list[Tensor]]:
+) -> tuple[Tensor, Tensor, Tensors]:
     r"""Theorem 1: a GETD whose scores are the ground truth.
 
     .. math::

@@ -35,7 +35,7 @@ def read_vectors(vectors: Vectors, sizes: Sequence[int], modes: Modes) -> ByMode
     if len(vectors) != len(sizes):
         raise ShapeError(f"expected {len(sizes)} vectors, one for each mode, found {len(vectors)}")
 
-    read: ByMode = {}
+    read = {}
     for mode, (vector, size) in enumerate(zip(vectors, sizes, strict=True)):
         if set(modes) == {mode}:
             continue
@@ -70,14 +70,12 @@ def products_of_others(
     >>> products_of_others(dict(enumerate("abcd")), 4, [0, 1, 3], str.__add__)
     ['bcd', 'cda', 'abc']
     """
-    # The product of all items before j, up to the last mode that needs it.
-    before: dict[int, T] = {}
+    before: dict[int, T] = {}  # the product of all items before j, up to the last mode
     for j in range(1, max(modes, default=0) + 1):
         item = items[j - 1]
         before[j] = multiply(before[j - 1], item) if j > 1 else item
 
-    # The product of all items after j, down to the first mode that needs it.
-    after: dict[int, T] = {}
+    after: dict[int, T] = {}  # the product of all items after j, down to the first mode
     for j in range(count - 2, min(modes, default=count) - 1, -1):
         item = items[j + 1]
         after[j] = multiply(item, after[j + 1]) if j < count - 2 else item

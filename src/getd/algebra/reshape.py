@@ -71,7 +71,7 @@ def cores_of_modes(dims: Sizes, ring_shape: Sizes) -> tuple[slice, ...] | None:
     >>> cores_of_modes((4, 6), (2, 6, 2)) is None
     True
     """
-    groups: list[slice] = []
+    groups = []
     stop = 0
     for dim in dims:
         start = stop
@@ -83,8 +83,7 @@ def cores_of_modes(dims: Sizes, ring_shape: Sizes) -> tuple[slice, ...] | None:
             return None
         groups.append(slice(start, stop))
 
-    # Cores that are left have size 1.
-    groups[-1] = slice(groups[-1].start, len(ring_shape))
+    groups[-1] = slice(groups[-1].start, len(ring_shape))  # cores that are left have size 1
     return tuple(groups)
 
 

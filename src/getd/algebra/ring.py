@@ -15,7 +15,7 @@ from math import prod
 import torch
 from torch import Tensor
 
-from getd.algebra.aliases import ByMode, Cores, Environments, Modes, Ranks, Sizes, Vectors
+from getd.algebra.aliases import Cores, Environments, Modes, Ranks, Sizes, Vectors
 from getd.algebra.leave_one_out import chosen_modes, products_of_others, read_vectors
 from getd.errors import ShapeError
 
@@ -138,12 +138,12 @@ def ring_environments(cores: Cores, vectors: Vectors, modes: Modes | None = None
     modes = chosen_modes(modes, len(cores))
     read = read_vectors(vectors, [core.shape[1] for core in cores], modes)
 
-    slices: ByMode = {}  # (d_j, R_j R_{j+1}): the one copy
+    slices = {}  # (d_j, R_j R_{j+1}): the one copy
     for j in {*read, *modes}:
         slices[j] = cores[j].transpose(0, 1).flatten(1)
 
     # The transposes of the matrices M_j, as views: the traces below then read A_j as it lies.
-    transposed: ByMode = {}
+    transposed = {}
     for j, vector in read.items():
         matrices = vector @ slices[j]
         left, _, right = cores[j].shape
@@ -158,4 +158,4 @@ def ring_environments(cores: Cores, vectors: Vectors, modes: Modes | None = None
 
 def _multiply_transposed(left: Tensor, right: Tensor) -> Tensor:
     """Multiply matrices that are given, and returned, as their transposes."""
-    return torch.bmm(right, left)
+    return right.bmm(left)

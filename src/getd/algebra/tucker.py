@@ -77,11 +77,11 @@ def _halve(
     environments: ByMode = {}
     if not chosen.isdisjoint(left):
         column = _outer_rows(vectors, right).unsqueeze(2)
-        product = torch.bmm(matrix, column).squeeze(2)
+        product = matrix.bmm(column).squeeze(2)
         environments |= _halve(product, sizes, vectors, left, chosen)
     if not chosen.isdisjoint(right):
         row = _outer_rows(vectors, left).unsqueeze(1)
-        product = torch.bmm(row, matrix).squeeze(1)
+        product = row.bmm(matrix).squeeze(1)
         environments |= _halve(product, sizes, vectors, right, chosen)
     return environments
 
@@ -102,9 +102,9 @@ def _environments_by_group(
     read_vectors([expanded, *others], core.shape, modes)
 
     # The facts of a group lie together, so that each vector splits into parts of whole groups.
-    order = torch.argsort(groups, stable=True)
+    order = groups.argsort(stable=True)
     n_groups = len(first)
-    counts = torch.bincount(groups, minlength=n_groups).tolist()
+    counts = groups.bincount(minlength=n_groups).tolist()
     missing = (None,) * n_groups
     parts = [missing if v is None else torch.split(v[order], counts) for v in others]
 
@@ -114,8 +114,8 @@ def _environments_by_group(
     for smaller_core, *group in zip(smaller_cores, *parts, strict=True):
         by_group.append(tucker_environments(smaller_core, group, smaller_modes))
 
-    back = torch.argsort(order)
-    environments: ByMode = {}
+    back = order.argsort()
+    environments = {}
     for mode, groups_of_mode in zip(smaller_modes, zip(*by_group, strict=True), strict=True):
         environments[mode + 1] = torch.cat(groups_of_mode)[back]
     if 0 in modes:

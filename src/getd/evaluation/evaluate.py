@@ -10,7 +10,7 @@ from getd.choices import Ties
 from getd.errors import check_choice
 from getd.evaluation.groups import GROUPINGS, group_questions
 from getd.evaluation.metrics import Metrics, mean_reciprocal_rank, measure
-from getd.evaluation.protocol import LEVEL, Protocol, Provenance, filter_splits, left_out
+from getd.evaluation.protocol import LEVEL, Protocol, Provenance, Sample, filter_splits, left_out
 from getd.evaluation.rank_scores import Ranks
 from getd.evaluation.ranks import rank_facts
 from getd.evaluation.report import Evaluation, GroupMetrics
@@ -31,7 +31,7 @@ def evaluate(
     split: str = "test",
     *,
     ties: Ties = "realistic",
-    sample: int | None = None,
+    sample: Sample = None,
     seed: int = 0,
     by: Sequence[str] = GROUPINGS,
     baselines: bool = True,
@@ -61,15 +61,16 @@ def evaluate(
         for name, baseline in baseline_models(kb, trained_on).items():
             baseline_ranks[name] = questions.rank(baseline)
 
-    groups: dict[str, dict[str, GroupMetrics]] = {}
+    groups = {}
     for grouping in by:
-        groups[grouping] = {}
+        measured = {}
         for group, mask in group_questions(grouping, blocks, kb, trained_on):
             metrics = questions.measure(ranks, mask).as_dict()
             mrrs = {}
             for name, other in baseline_ranks.items():
                 mrrs[name] = mean_reciprocal_rank(other.rank[mask])
-            groups[grouping][group] = GroupMetrics(**metrics, baselines=mrrs)
+            measured[group] = GroupMetrics(**metrics, baselines=mrrs)
+        groups[grouping] = measured
 
     n_facts = count(blocks)
     protocol = Protocol(
@@ -109,7 +110,7 @@ def validation_mrr(
     blocks: Blocks,
     known: KnownAnswers,
     *,
-    sample: int | None = None,
+    sample: Sample = None,
     seed: int = 0,
 ) -> float:
     """Compute the MRR over all questions of facts, or of a sample; for every epoch of training."""
@@ -151,5 +152,5 @@ class _Questions:
         """Measure the ranks of all questions, or of those in a mask."""
         arities = [np.full(len(facts), facts.arity) for facts in self.blocks.values()]
         arity = np.concatenate(arities)
-        fact = np.repeat(np.arange(len(arity)), arity)
+        fact = np.arange(len(arity)).repeat(arity)
         return measure(ranks.rank[mask], ranks.candidates[mask], fact[mask], seed=self.seed)

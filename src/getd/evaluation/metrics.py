@@ -31,7 +31,7 @@ def measure(rank: Floats, candidates: Ids, fact: Ids, *, seed: int = 0) -> Metri
         hits_at_1=hits_at(rank, 1),
         hits_at_3=hits_at(rank, 3),
         hits_at_10=hits_at(rank, 10),
-        mean_rank=float(np.mean(rank)),
+        mean_rank=float(rank.mean()),
         amri=adjusted_mean_rank_index(rank, candidates),
         mrr_at_chance=mrr_at_chance(candidates),
         mrr_interval=mrr_interval(rank, fact, seed),
@@ -45,7 +45,7 @@ def mean_reciprocal_rank(rank: Floats) -> float:
     >>> mean_reciprocal_rank(np.array([1.0, 2.0, 4.0, 4.0]))
     0.5
     """
-    return float(np.mean(1 / rank))
+    return float((1 / rank).mean())
 
 
 def hits_at(rank: Floats, number: int) -> float:
@@ -54,7 +54,7 @@ def hits_at(rank: Floats, number: int) -> float:
     >>> hits_at(np.array([1.0, 1.5, 3.0, 3.5]), 3)
     0.75
     """
-    return float(np.mean(rank <= number))
+    return float((rank <= number).mean())
 
 
 def adjusted_mean_rank_index(rank: Floats, candidates: Ids) -> float:
@@ -68,10 +68,10 @@ def adjusted_mean_rank_index(rank: Floats, candidates: Ids) -> float:
     >>> adjusted_mean_rank_index(np.array([1.0, 2.0]), np.array([5, 3]))
     0.6666666666666667
     """
-    expected = float(np.mean((candidates + 1) / 2))
+    expected = float(((candidates + 1) / 2).mean())
     if expected <= 1:
         return 0.0
-    return 1 - (float(np.mean(rank)) - 1) / (expected - 1)
+    return 1 - (float(rank.mean()) - 1) / (expected - 1)
 
 
 def mrr_at_chance(candidates: Ids) -> float:
@@ -83,13 +83,12 @@ def mrr_at_chance(candidates: Ids) -> float:
     >>> mrr_at_chance(np.array([1, 2, 2]))
     0.8333333333333334
     """
-    few = np.cumsum(1 / np.arange(1, MAX_SUMMED + 1))
+    few = (1 / np.arange(1, MAX_SUMMED + 1)).cumsum()
     c = np.maximum(candidates, 1).astype(np.float64)
     many = np.log(c) + np.euler_gamma + 1 / (2 * c) - 1 / (12 * c**2) + 1 / (120 * c**4)
-
     summed = few[np.minimum(candidates, MAX_SUMMED) - 1]
     harmonic = np.where(candidates <= MAX_SUMMED, summed, many)
-    return float(np.mean(harmonic / c))
+    return float((harmonic / c).mean())
 
 
 def mrr_interval(rank: Floats, fact: Ids, seed: int = 0) -> tuple[float, float]:
@@ -102,12 +101,13 @@ def mrr_interval(rank: Floats, fact: Ids, seed: int = 0) -> tuple[float, float]:
     sizes = np.bincount(owner)
 
     generator = np.random.default_rng(seed)
-    step = max(1, MAX_DRAWS // len(sums))
+    n_facts = len(sums)
+    step = max(1, MAX_DRAWS // n_facts)
     means = []
     for start in range(0, RESAMPLES, step):
         n_draws = min(step, RESAMPLES - start)
-        drawn = generator.integers(0, len(sums), (n_draws, len(sums)))
+        drawn = generator.integers(0, n_facts, (n_draws, n_facts))
         means.append(sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1))
 
-    low, high = np.percentile(np.concatenate(means), [2.5, 97.5])
-    return float(low), float(high)
+    low, high = np.percentile(np.concatenate(means), [2.5, 97.5]).tolist()
+    return low, high

@@ -15,6 +15,8 @@ from getd.evaluation.record import Record
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.known_answers import KnownAnswers
 
+Splits = tuple[str, ...]
+Sample = int | None  # how many facts, drawn at random; None: all
 LEVEL = "scores that rounding alone can put apart"  # are ties
 
 
@@ -23,8 +25,8 @@ class Choice:
     """The facts by which something was chosen or fitted."""
 
     split: str | None  # None: nothing was chosen, as where the last epoch is kept
-    filter: tuple[str, ...] = ()  # the splits whose known answers were left out of the ranks
-    sample: int | None = None  # how many facts of the split, drawn at random; None: all
+    filter: Splits = ()  # those whose known answers were left out of the ranks
+    sample: Sample = None  # of the split
 
     def ranking(self) -> dict[str, Any]:
         """Return what the JSON form says about the ranks."""
@@ -35,7 +37,7 @@ class Choice:
 class Provenance:
     """How a model came to be, as far as it is known."""
 
-    trained_on: tuple[str, ...] = ("train",)  # the splits whose facts it has seen
+    trained_on: Splits = ("train",)  # the splits whose facts it has seen
     epoch: Choice | None = None  # which facts chose the epoch of its weights
     memory: Choice | None = None  # which facts the weights of its memory were fitted on
 
@@ -60,7 +62,7 @@ class ChosenEpoch(Record):
 
     chosen_on: str | None  # None: the last epoch was kept
     filter: str | None
-    sample: int | None
+    sample: Sample
 
     def sentence(self) -> str:
         """Say it in words."""
@@ -72,11 +74,11 @@ class ChosenEpoch(Record):
 class FittedMemory(Record):
     """Which facts a memory counts, and on which its weights were fitted."""
 
-    counts: tuple[str, ...]
+    counts: Splits
     weights: int  # how many
     fitted_on: str | None = None  # None: not known
     filter: str | None = None
-    sample: int | None = None
+    sample: Sample = None
 
     def sentence(self) -> str:
         """Say it in words."""
@@ -94,11 +96,11 @@ class Protocol(Record):
     """
 
     split: str
-    trained_on: tuple[str, ...]
+    trained_on: Splits
     filter: str = ""
     ties: str = "realistic"
     level: str = LEVEL
-    sample: int | None = None
+    sample: Sample = None
     seed: int = 0
     candidates: int = 0
     questions: int = 0
@@ -122,7 +124,7 @@ class Protocol(Record):
         return self.model_copy(update={"epoch": epoch.model_copy(update={"chosen_on": split})})
 
 
-def filter_splits(kb: KnowledgeBase, split: str) -> tuple[str, ...]:
+def filter_splits(kb: KnowledgeBase, split: str) -> Splits:
     """Name the splits whose known answers are left out: all, but test only if it is evaluated."""
     return tuple(name for name in kb.splits if name != "test" or split == "test")
 
@@ -142,7 +144,7 @@ def left_out(splits: Sequence[str]) -> str:
     return f"known answers of {_join_names(splits)} left out"
 
 
-def _ranking(filtered: str | None, sample: int | None) -> str:
+def _ranking(filtered: str | None, sample: Sample) -> str:
     drawn = "" if sample is None else f", {sample:,} facts"
     return f"{filtered}{drawn}"
 

@@ -62,12 +62,12 @@ def rank_scores(
     """
     check_choice("ties", ties, TIES)
     ids = answers.cpu().numpy() if isinstance(answers, Tensor) else answers
+    b, m = scores.shape
     if known is None:
-        known = Answers(np.zeros(len(scores) + 1, dtype=np.int64), ids[:0])
+        known = Answers(np.zeros(b + 1, dtype=np.int64), ids[:0])
     for size, what in ((len(ids), "answers"), (len(known.offsets) - 1, "rows of known answers")):
-        if size != len(scores):
-            expected = f"{len(scores)} {what}, one for each row of scores"
-            raise ShapeError(f"expected {expected}, found {size}")
+        if size != b:
+            raise ShapeError(f"expected {b} {what}, one for each row of scores, found {size}")
 
     others = np.stack(known.others(ids))
     device = scores.device
@@ -77,7 +77,7 @@ def rank_scores(
         level = Level(target - slack, target + slack)
         counts = count_rivals(scores, level, *torch.tensor(others, device=device))
 
-    candidates = scores.shape[1] - np.bincount(others[0], minlength=len(scores))
+    candidates = m - np.bincount(others[0], minlength=b)
     return to_ranks(counts.cpu().numpy(), candidates, ties)
 
 

@@ -153,7 +153,7 @@ def _count_slot(slot: _Slot, counts: Floats, others: Ids) -> None:
     spans = list(pairwise(cuts.tolist()))
 
     answers = slot.facts.entities[:, slot.position]
-    home = np.searchsorted(cuts, answers, side="right") - 1
+    home = cuts.searchsorted(answers, side="right") - 1
     for number in np.unique(home).tolist():
         rows = np.flatnonzero(home == number)
         for block in np.split(rows, _cuts(len(rows), max_rows)[1:-1]):
@@ -176,14 +176,15 @@ def _count_block(slot: _Slot, rows: Ids, spans: list[Span], home: Span) -> tuple
     All answers of a block lie in the span ``home``, which is scored first. So every score is
     computed once, and the answer's is one of the scores it is compared with.
     """
+    position = slot.position
     facts = slot.facts.take(rows)
-    known = slot.known.lookup(facts.relation, facts.entities, slot.position)
-    others = np.stack(known.others(facts.entities[:, slot.position]))
+    known = slot.known.lookup(facts.relation, facts.entities, position)
+    others = np.stack(known.others(facts.entities[:, position]))
     row, value = torch.tensor(others, device=slot.device)
 
     relation, entities = facts.to_tensors(slot.device)
-    answers = entities[:, slot.position].clone()
-    entities[:, slot.position] = 0
+    answers = entities[:, position].clone()
+    entities[:, position] = 0
     block = slot.block(relation, entities)
     counts = torch.zeros(2, len(rows), dtype=torch.float64, device=slot.device)
     for start, stop in sorted(spans, key=lambda span: span != home):

@@ -84,7 +84,6 @@ class Evaluation(Record):
         for name, metrics in {"this model": self.metrics, **self.baselines}.items():
             cells = "".join(f"<td>{getattr(metrics, key):.4f}</td>" for key in SHOWN)
             lines.append(f"<tr><th>{escape(name)}</th>{cells}</tr>")
-
         protocol = escape(f"{self.protocol.split}: {self.protocol.sentence()}")
         return f"<table><caption>{protocol}</caption>{''.join(lines)}</table>"
 

@@ -30,7 +30,6 @@ def product_rounding(query: Tensor, vectors: Tensor) -> Tensor:
     unit = precision.eps / 2
     terms = query.shape[1] + EXTRA_TERMS
     gamma = terms * unit / (1 - terms * unit)
-
     magnitude = (query * vectors).abs().sum(dim=1, keepdim=True)
     return 2 * (gamma * magnitude + terms * precision.tiny)
 

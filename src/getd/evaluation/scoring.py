@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from getd.arrays import Floats
+from getd.evaluation.protocol import Sample
 from getd.facts.facts import Blocks, Facts, sample_facts
 from getd.facts.known_answers import KnownAnswers
 from getd.io.deadline import check_deadline
@@ -107,11 +108,7 @@ def log_probabilities(
 
 
 def held_out_loss(
-    model: ScoringModel,
-    blocks: Blocks,
-    known: KnownAnswers,
-    sample: int | None = None,
-    seed: int = 0,
+    model: ScoringModel, blocks: Blocks, known: KnownAnswers, sample: Sample = None, seed: int = 0
 ) -> float:
     """Return the mean of minus the log-probability of each entity at its position.
 

@@ -78,9 +78,13 @@ def parameters_are(
     results: ResultIndex, row: str, published: Mapping[str, str], x: float | None = None
 ) -> Verdict:
     """Millions of parameters, cut (not rounded) to the paper's digits, are those of the paper."""
-    counted = {series: results.parameters(row, series, x) for series in published}
-    holds = all(_cut(counted[series], text) == text for series, text in published.items())
-    return Verdict(holds, **{series: number / 1e6 for series, number in counted.items()})
+    holds = True
+    millions = {}
+    for series, text in published.items():
+        number = results.parameters(row, series, x)
+        holds = holds and _cut(number, text) == text
+        millions[series] = number / 1e6
+    return Verdict(holds, **millions)
 
 
 def parameter_share(results: ResultIndex, x: float, percent: float) -> Verdict:
@@ -209,14 +213,14 @@ def only_ranks_below_hurt(results: ResultIndex, row: str, bound: float) -> Verdi
 
 def orders_above_tucker(results: ResultIndex, data: str) -> Verdict:
     """Every order is above n-TuckER."""
-    tucker = results.metric(f"paper/n-tucker-{data}")
+    tucker = results.paper_metric("n-tucker", data)
     curve = _orders(results, data)
     return Verdict(min(curve.values()) > tucker, tucker=tucker, by_order=_by_order(curve))
 
 
 def least_order_is_best(results: ResultIndex, data: str, gain: float) -> Verdict:
     """The least order has the highest MRR, above n-TuckER by this much."""
-    tucker = results.metric(f"paper/n-tucker-{data}")
+    tucker = results.paper_metric("n-tucker", data)
     curve = _orders(results, data)
     least = curve[min(curve)]
     is_best = least == max(curve.values())

@@ -1,16 +1,16 @@
 """From a row to a result: train, or combine what was trained."""
 
-import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 from getd.datasets.load import load
 from getd.errors import ConfigError, RunError
 from getd.evaluation.evaluate import evaluate
-from getd.evaluation.protocol import Choice, Protocol, Provenance, filter_splits, left_out
+from getd.evaluation.protocol import Choice, Protocol, Provenance, Splits, filter_splits, left_out
 from getd.experiments.result import (
     Measurement,
     Result,
@@ -89,7 +89,7 @@ class Measurer:
 
     def _measure_derived(self, row: Row, point: Point) -> Measurement:
         """Evaluate runs of the base row, alone or as one model, with what the row adds."""
-        start = time.perf_counter()
+        start = perf_counter()
         base = find_row(row.base)
         whole = load(base.data)
         seeds = MEMBERS if "ensemble" in row.added else (point.seed,)
@@ -98,17 +98,16 @@ class Measurer:
         model = _as_one(runs)
         extra: dict[str, Any] = {"members": seeds}
 
-        # The memory is fitted on validation with models that have not seen it.
         weights = None
         fitted_on = None
-        if "memory" in row.added:
+        if "memory" in row.added:  # fitted on validation with models that have not seen it
             memory = Memory.from_facts(whole.split("train"), whole.n_entities)
             weights = fit_weights(model, memory, whole)
             fitted_on = Choice("valid", filter_splits(whole, "valid"))
             extra["memory"] = {name: values.model_dump() for name, values in weights.items()}
 
         kb = whole
-        trained_on: tuple[str, ...] = ("train",)
+        trained_on: Splits = ("train",)
         if "valid" in row.added:
             kb = valid_in_train(whole)
             trained_on = ("train", "valid")
@@ -120,7 +119,7 @@ class Measurer:
 
         provenance = Provenance(trained_on, runs[0].epoch_choice(), fitted_on)
         evaluation = evaluate(model, whole, provenance=provenance)
-        extra["seconds"] = round(time.perf_counter() - start, 1)
+        extra["seconds"] = round(perf_counter() - start, 1)
         return measurement(runs[0].folder.read_config(), evaluation, **extra)
 
     def _train_on_valid(self, point: Point, run: OpenedRun, merged: KnowledgeBase) -> OpenedRun:

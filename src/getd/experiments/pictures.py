@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from getd.experiments.result import Curves, Measurement, StudyMeasurement
+from getd.experiments.result import Curves, Measurements, StudyMeasurement
 from getd.experiments.result_index import ResultIndex, mean_by_x
 from getd.experiments.rows import Row
 from getd.plots.figures import PointSeries, curves_figure, points_figure
@@ -40,11 +40,11 @@ def _labels(row: Row) -> list[str]:
     return list(dict.fromkeys(point.series for point in row.points))
 
 
-def _curves(label: str, measured: list[Measurement]) -> list[Curves]:
+def _curves(label: str, measured: Measurements) -> list[Curves]:
     return [result.curves for result in measured if result.series == label and result.curves]
 
 
-def _points(label: str, measured: list[Measurement]) -> PointSeries:
+def _points(label: str, measured: Measurements) -> PointSeries:
     results = [result for result in measured if result.series == label]
     return PointSeries(label, mean_by_x(results, "mrr"), mean_by_x(results, "parameters"))
 

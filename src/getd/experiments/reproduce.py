@@ -1,12 +1,12 @@
 """Measure rows within a budget of time, and write the page of results."""
 
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
+from time import monotonic
 
 from getd.errors import ConfigError
 from getd.experiments.measure import Measurer, Progress
@@ -66,10 +66,10 @@ def reproduce(
         raise ConfigError(f"--seeds: expected at least 1, found {seeds}")
     rows = list(all_rows().values()) if every_row else [find_row(name) for name in names]
     rows.sort(key=lambda row: row.name in MADE_FROM_RESULTS)
-    end = time.monotonic() + 60 * (inf if budget is None else budget)
+    end = monotonic() + 60 * (inf if budget is None else budget)
 
     def is_over() -> bool:
-        return time.monotonic() > end
+        return monotonic() > end
 
     @contextmanager
     def watch(name: str) -> Iterator[Callbacks]:

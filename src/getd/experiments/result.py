@@ -150,6 +150,7 @@ class Claims(Result):
     claims: list[CheckedClaim]
 
 
+Measurements = list[Measurement]
 TABLES = {kind.__name__.lower(): kind for kind in (Statistics, Complexity, Cost, Claims)}
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from statistics import mean
 from typing import TypeVar
 
-from getd.experiments.result import Measurement, Result, Statistics
+from getd.experiments.result import Measurement, Measurements, Result, Statistics
 
 R = TypeVar("R", bound=Result)
 MeansByX = dict[float, float]  # over seeds, by what the x-axis of a figure shows
@@ -18,19 +18,19 @@ class ResultIndex:
     """All results, by row."""
 
     def __init__(self, results: Iterable[Result] = ()) -> None:
-        self._rows: dict[str, list[Measurement]] = {}
-        self._tables: list[Result] = []
+        self._rows: dict[str, Measurements] = {}
+        self._tables = []
         for result in results:
             if isinstance(result, Measurement):
                 self._rows.setdefault(result.row, []).append(result)
             else:
                 self._tables.append(result)
 
-    def find(self, row: str) -> list[Measurement]:
+    def find(self, row: str) -> Measurements:
         """Return the measurements of a row; empty: there is none yet."""
         return self._rows.get(row, [])
 
-    def require(self, row: str) -> list[Measurement]:
+    def require(self, row: str) -> Measurements:
         """Return the measurements of a row; :class:`NotMeasured` if there is none."""
         if row not in self._rows:
             raise NotMeasured(f"needs {row}")
@@ -50,6 +50,10 @@ class ResultIndex:
     def metric(self, row: str, key: str = "mrr") -> float:
         """Return a metric, the mean over seeds."""
         return float(mean(result.metrics[key] for result in self.require(row)))
+
+    def paper_metric(self, model: str, data: str, key: str = "mrr") -> float:
+        """Return a metric of a model at the paper's settings."""
+        return self.metric(f"paper/{model}-{data}", key)
 
     def curve(self, row: str, series: str, key: str) -> list[float]:
         """Return a curve by epoch, of the first seed."""
@@ -87,7 +91,7 @@ class ResultIndex:
             return None
         return statistics.rows[data].chance
 
-    def series(self, row: str, series: str) -> list[Measurement]:
+    def series(self, row: str, series: str) -> Measurements:
         """Return the measurements of one series of a figure."""
         results = [result for result in self.require(row) if result.series == series]
         if not results:

@@ -1,6 +1,5 @@
 """The page of all results, made from their files."""
 
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from statistics import mean, stdev
@@ -11,7 +10,7 @@ from getd.experiments.result import (
     Claims,
     Complexity,
     Cost,
-    Measurement,
+    Measurements,
     Statistics,
     StudyMeasurement,
     Values,
@@ -44,7 +43,6 @@ def write_page(folder: Path) -> Path:
     results = ResultIndex(read_results(folder))
     for row in _rows_of("figure", "study"):
         draw(row, results, folder)
-
     path = folder / "README.md"
     with atomic_path(path) as temporary:
         temporary.write_text(page_text(results), encoding="utf-8")
@@ -62,12 +60,9 @@ def page_text(results: ResultIndex) -> str:
         with suppress(NotMeasured):
             parts.append(table(results))
 
-    parts.append("## Figures")
-    parts += [_figure(row, results) for row in _rows_of("figure")]
-    parts.append("## Studies")
-    parts += [_study(row, results) for row in _rows_of("study")]
-    parts.append(_missing_studies(results))
-    parts += ["## Every result", _everything(results)]
+    parts += ["## Figures", *(_figure(row, results) for row in _rows_of("figure"))]
+    parts += ["## Studies", *(_study(row, results) for row in _rows_of("study"))]
+    parts += [_missing_studies(results), "## Every result", _everything(results)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -108,7 +103,7 @@ def _models(data: str, folder: str, results: ResultIndex) -> str:
     chance = results.chance(data)
     if chance is not None:
         lines.append(["random order", small(chance), *after_mrr])
-    header = ["ours / published", *METRICS.values(), "seeds", "asked"]
+    header = f"ours / published | {' | '.join(METRICS.values())} | seeds | asked"
     return _section(f"**{data}**", markdown_table(header, lines))
 
 
@@ -119,11 +114,10 @@ def _best(results: ResultIndex) -> str:
         name = f"GETD{added.replace('+', ' + ')}"
         measured = [results.find(f"best/getd-{data}{added}") for data in N_ARY]
         lines.append([name, *map(_spread, measured)])
-
     for title, best in published().best.items():
         mrrs = [f"{best[data]:.3f}" for data in N_ARY_SETS]
         lines.append([f"best published, {title}", *mrrs])
-    return markdown_table(["", *N_ARY_SETS], lines)
+    return markdown_table(f" | {' | '.join(N_ARY_SETS)}", lines)
 
 
 def _statistics(results: ResultIndex) -> str:
@@ -134,8 +128,8 @@ def _statistics(results: ResultIndex) -> str:
         chance = "" if row.chance is None else small(row.chance)
         lines.append([data, *row.counts, row.counts == row.published, *mrrs, chance])
 
-    header = ["data set", "entities", "relations", "train", "valid", "test", "as published"]
-    header += ["frequency", "lookup", "random order"]
+    header = "data set | entities | relations | train | valid | test | as published"
+    header += " | frequency | lookup | random order"
     return _section("## Data sets", TEXTS["data_sets"], markdown_table(header, lines))
 
 
@@ -145,7 +139,7 @@ def _complexity(results: ResultIndex) -> str:
         [f"`{name}`", f"`{row.formula}`", row.counted, row.fully_expressive, row.published]
         for name, row in complexity.rows.items()
     ]
-    header = ["model", "parameters", "on WikiPeople-4", "fully expressive", "says the paper"]
+    header = "model | parameters | on WikiPeople-4 | fully expressive | says the paper"
     return _section("## Complexity", markdown_table(header, lines))
 
 
@@ -160,7 +154,7 @@ def _cost(results: ResultIndex) -> str:
         ["ranking test", ours.inference_seconds, theirs.inference_seconds],
     ]
     note = TEXTS["cost"].format(epochs=cost.epochs)
-    table = markdown_table(["", "ours, CPU", "published, Titan XP"], lines)
+    table = markdown_table(" | ours, CPU | published, Titan XP", lines)
     return _section("## Cost on WikiPeople-3, seconds", note, table)
 
 
@@ -169,7 +163,7 @@ def _claims(results: ResultIndex) -> str:
     lines = []
     for claim in table.claims:
         lines.append([claim.claim, claim.rule, f"**{claim.verdict}**", claim.figures])
-    shown = markdown_table(["claim", "shown if", "", "figures here"], lines)
+    shown = markdown_table("claim | shown if |  | figures here", lines)
     return _section("## What the paper says", TEXTS["claims"], shown)
 
 
@@ -224,7 +218,7 @@ def _study(row: Row, results: ResultIndex) -> str:
 def _missing_studies(results: ResultIndex) -> str:
     missing = [row for row in _rows_of("study") if not results.find(row.name)]
     lines = [[f"`{row.name}`", row.study.trials, f"not run; {_minutes(row)}"] for row in missing]
-    return markdown_table(["study", "trials", ""], lines) if lines else ""
+    return markdown_table("study | trials | ", lines) if lines else ""
 
 
 def _everything(results: ResultIndex) -> str:
@@ -242,7 +236,7 @@ def _everything(results: ResultIndex) -> str:
         ]
         lines.append(line)
 
-    header = ["row", "seeds", "test MRR", "validation MRR", "minutes", "epoch chosen on"]
+    header = "row | seeds | test MRR | validation MRR | minutes | epoch chosen on"
     return markdown_table(header, lines)
 
 
@@ -256,7 +250,7 @@ def _minutes(row: Row) -> str:
     return text
 
 
-def _spread(results: Sequence[Measurement]) -> str:
+def _spread(results: Measurements) -> str:
     if not results:
         return "–"
     mrrs = [result.mrr for result in results]
@@ -264,6 +258,6 @@ def _spread(results: Sequence[Measurement]) -> str:
     return text if len(mrrs) == 1 else f"{text} ± {stdev(mrrs):.3f}"
 
 
-def _pair(results: Sequence[Measurement], key: str, reported: float | None) -> str:
+def _pair(results: Measurements, key: str, reported: float | None) -> str:
     ours = f"{mean(result.metrics[key] for result in results):.3f}" if results else "–"
     return ours if reported is None else f"{ours} / {reported:.3f}"

@@ -155,10 +155,9 @@ def read_row(path: Path) -> Row:
     about = f"{tables['model']['name']} on {tables['data']}" if "model" in tables else name
     info = build(RowInfo, {"about": about} | tables.get("row", {}), f"{name}: row")
 
-    # A training or a study is one point.
     points = []
     study = build(StudyTable, tables.pop("study", {}), f"{name}: study")
-    for table in tables.pop("series", [{"label": ""}]):
+    for table in tables.pop("series", [{"label": ""}]):  # a training or a study is one point
         series = build(SeriesTable, table, f"{name}: series")
         for values in series.points:
             x = values.pop("x", None)

@@ -35,9 +35,9 @@ def best_on_all_metrics(results: ResultIndex) -> Verdict:
     leads = {}
     for data, name in N_ARY.items():
         for key, metric in METRICS.items():
-            ours = results.metric(f"paper/getd-{data}", key)
+            ours = results.paper_metric("getd", data, key)
             for model in (*TENSOR_MODELS[1:], *OTHER_MODELS):
-                theirs = results.metric(f"paper/{model}-{data}", key)
+                theirs = results.paper_metric(model, data, key)
                 leads[f"{metric} over {MODELS[model].title} on {name}"] = ours - theirs
 
     where = min(leads, key=leads.__getitem__)
@@ -50,9 +50,9 @@ def tensor_models_above_others(results: ResultIndex) -> Verdict:
     wrong = []
     for data, name in N_ARY.items():
         for model in TENSOR_MODELS:
-            ours = results.metric(f"paper/{model}-{data}")
+            ours = results.paper_metric(model, data)
             for other in OTHER_MODELS:
-                theirs = results.metric(f"paper/{other}-{data}")
+                theirs = results.paper_metric(other, data)
                 if ours <= theirs:
                     lower = f"{MODELS[model].title} {ours:.3f}"
                     higher = f"{MODELS[other].title} {theirs:.3f}"
@@ -64,8 +64,8 @@ def above_state_of_the_art(results: ResultIndex, gain: float) -> Verdict:
     """GETD is above the better of RAE and NaLP by more than a share, on average over the sets."""
     gains = {}
     for data in N_ARY:
-        best = max(results.metric(f"paper/{other}-{data}") for other in OTHER_MODELS)
-        gains[data] = results.metric(f"paper/getd-{data}") / best - 1
+        best = max(results.paper_metric(other, data) for other in OTHER_MODELS)
+        gains[data] = results.paper_metric("getd", data) / best - 1
     average = mean(gains.values())
     return Verdict(average > gain, average=average, **gains)
 
@@ -88,16 +88,14 @@ def smaller_gain_with_four_entities(results: ResultIndex) -> Verdict:
     """GETD gains less over NaLP on the 4-ary part of a data set than on its 3-ary part."""
     gains = {}
     for data in N_ARY:
-        theirs = results.metric(f"paper/nalp-{data}")
-        gains[data] = results.metric(f"paper/getd-{data}") - theirs
-
+        gains[data] = results.paper_metric("getd", data) - results.paper_metric("nalp", data)
     holds = gains["wikipeople-4"] < gains["wikipeople-3"] and gains["jf17k-4"] < gains["jf17k-3"]
     return Verdict(holds, **gains)
 
 
 def in_order(results: ResultIndex, data: str) -> Verdict:
     """GETD, n-TuckER, n-CP: none is below the next."""
-    getd, tucker, cp = (results.metric(f"paper/{model}-{data}") for model in TENSOR_MODELS)
+    getd, tucker, cp = (results.paper_metric(model, data) for model in TENSOR_MODELS)
     return Verdict(getd >= tucker >= cp, getd=getd, tucker=tucker, cp=cp)
 
 

@@ -21,9 +21,10 @@ def small(value: float) -> str:
     return format(value, ".3f" if value >= 0.001 else ".1g")
 
 
-def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table in Markdown."""
-    lines = [header, ["---"] * len(header), *rows]
+def markdown_table(header: str, rows: Iterable[Sequence[object]]) -> str:
+    """Return a table in Markdown; the cells of its header have a bar between them."""
+    columns = header.split(" | ")
+    lines = [columns, ["---"] * len(columns), *rows]
     return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines)
 
 

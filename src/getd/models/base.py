@@ -13,13 +13,14 @@ from itertools import chain
 from typing import ClassVar, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from torch.nn import Embedding, Module
+from torch.nn.functional import embedding
 
-from getd.models.aliases import Candidates, Factors, OwnAndShared, Shared, Tables
+from getd.models.aliases import Candidates, ExtraLoss, Factors, OwnAndShared, Shared, Tables
 from getd.models.parts import score_each_position, score_in_parts
 
-# Questions scored at once where an open relation is answered by trying each relation.
-RELATION_BATCH = 4096
+RELATION_BATCH = 4096  # questions scored at once where each relation is tried in an open slot
 NO_RELATION_QUERY = (
     "{} has no query for an open relation: "
     "its score is no dot product with one vector of the relation"
@@ -40,11 +41,11 @@ class ModelSizes:
 class RoleTable(NamedTuple):
     """A table with a row for each role."""
 
-    embedding: nn.Embedding
+    embedding: Embedding
     rows: Tensor  # (n_relations, n): the row of each position of a relation
 
 
-class ScoringModel(nn.Module):
+class ScoringModel(Module):
     """Scores the candidates of questions; scores are raw, before any softmax.
 
     Batch norm acts on given entities and queries, not on candidates, so a score depends on which
@@ -54,8 +55,8 @@ class ScoringModel(nn.Module):
     binary_only: ClassVar[bool] = False  # whether it serves facts of two entities alone
     parameters_formula: ClassVar[str] = ""  # how many numbers it learns, batch norm aside
     # The vectors of entities and relations, of a model that learns them.
-    entity: nn.Embedding
-    relation: nn.Embedding
+    entity: Embedding
+    relation: Embedding
 
     def __init__(self, sizes: ModelSizes) -> None:
         super().__init__()
@@ -105,9 +106,7 @@ class ScoringModel(nn.Module):
         del factors[position + 1]
         return factors
 
-    def auxiliary_loss(
-        self, relation: Tensor, entities: Tensor, negatives: Tensor
-    ) -> Tensor | None:
+    def auxiliary_loss(self, relation: Tensor, entities: Tensor, negatives: Tensor) -> ExtraLoss:
         """Return a further loss, weighted, or None; ``negatives`` are other entities ``(b, k)``."""
         return None
 
@@ -131,7 +130,7 @@ class ScoringModel(nn.Module):
     def _embeddings(self, attribute: str) -> Tables:
         tables = {}
         for name, part in self.named_modules():
-            if isinstance(part, nn.Embedding) and attribute in name.split("."):
+            if isinstance(part, Embedding) and attribute in name.split("."):
                 tables[name] = part
         return tables
 
@@ -233,7 +232,7 @@ class DotProductModel(ScoringModel):
         own_scores = (own_vectors @ queries.unsqueeze(3)).squeeze(3)  # (b, n, k)
         if shared_vectors is None:
             return own_scores, None
-        shared_scores = torch.bmm(queries.transpose(0, 1), shared_vectors.mT)
+        shared_scores = queries.transpose(0, 1).bmm(shared_vectors.mT)
         return own_scores, shared_scores.transpose(0, 1)  # (b, n, m)
 
     def _candidate_vectors(self, own: Tensor, shared: Shared) -> OwnAndShared:
@@ -273,11 +272,11 @@ class DotProductModel(ScoringModel):
 
 def _rows(table: Tensor, ids: Tensor) -> Tensor:
     """Look rows up; a learnt table gets a sparse gradient, so a step need not touch all of it."""
-    return nn.functional.embedding(ids, table, sparse=table.is_leaf)
+    return embedding(ids, table, sparse=table.is_leaf)
 
 
 @contextmanager
-def evaluation_mode(model: nn.Module) -> Iterator[None]:
+def evaluation_mode(model: Module) -> Iterator[None]:
     """Evaluate a model without gradients; each of its parts gets its own mode back."""
     modes = [(part, part.training) for part in model.modules()]
     model.eval()

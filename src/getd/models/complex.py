@@ -15,7 +15,7 @@ from torch import Tensor
 
 from getd.algebra.aliases import Environments, Modes, Vectors
 from getd.choices import NormKind
-from getd.models.aliases import Factors, RandomSource
+from getd.models.aliases import Factors, RandomSource, RelationIds
 from getd.models.base import ModelSizes
 from getd.models.multilinear import MultilinearModel
 from getd.models.settings import TensorModelSettings
@@ -41,7 +41,7 @@ class ComplEx(MultilinearModel):
     ) -> None:
         super().__init__(sizes, settings, generator, entity_dim=2 * settings.entity_dim)
 
-    def environments(self, relation: Tensor | None, vectors: Vectors, modes: Modes) -> Environments:
+    def environments(self, relation: RelationIds, vectors: Vectors, modes: Modes) -> Environments:
         environments = []
         for mode in modes:
             first, second = (vector for j, vector in enumerate(vectors) if j != mode)
@@ -68,5 +68,5 @@ def complex_product(first: Tensor, second: Tensor, conjugate: bool) -> Tensor:
     a, b = first.chunk(2, dim=1)
     c, d = second.chunk(2, dim=1)
     if conjugate:
-        return torch.cat([a * c + b * d, a * d - b * c], dim=1)
+        b = -b
     return torch.cat([a * c - b * d, a * d + b * c], dim=1)

@@ -18,8 +18,10 @@ from typing import Any, Literal
 
 import torch
 from pydantic import PositiveInt
-from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
+from torch import Tensor
+from torch.autograd.function import Function, once_differentiable
+from torch.nn import Parameter
+from torch.nn.functional import pad
 
 from getd.errors import ShapeError
 from getd.models.aliases import Factors, RandomSource
@@ -71,14 +73,13 @@ class ConvE(DotProductModel):
         self.kernel = k
         self.image = (2 * height, width)
         self.maps = (2 * height - k + 1, width - k + 1)
-        self.filters = nn.Parameter(torch.randn(k * k, c, generator=generator) / k)
-        self.offset = None if has_norm else nn.Parameter(torch.zeros(c))
+        self.filters = Parameter(torch.randn(k * k, c, generator=generator) / k)
+        self.offset = None if has_norm else Parameter(torch.zeros(c))
 
-        # From all feature maps to the query.
-        features = prod(self.maps) * c
+        features = prod(self.maps) * c  # from all of them to the query
         projection = torch.randn(features, d, generator=generator)
-        self.projection = nn.Parameter(projection / features**0.5)
-        self.shift = nn.Parameter(torch.zeros(d))
+        self.projection = Parameter(projection / features**0.5)
+        self.shift = Parameter(torch.zeros(d))
 
         self.input_norm = BatchNorm(1) if has_norm else None
         self.input_dropout = NormDropout(2 * d, "none", settings.input_dropout)
@@ -108,8 +109,8 @@ class ConvE(DotProductModel):
         filters = self._filters(patches)
         maps: Tensor = FeatureMaps.apply(patches, filters, self._kept(rows))  # type: ignore[no-untyped-call]
         q = torch.addmm(self.shift, maps.view(len(rows), -1), self.projection)  # (b, d)
-        q = torch.relu(self.query_norm(self.query_dropout(q)))
-        return nn.functional.pad(q, (0, 1), value=1.0)  # (b, d + 1)
+        q = self.query_norm(self.query_dropout(q)).relu()
+        return pad(q, (0, 1), value=1.0)  # (b, d + 1)
 
     def factors(self, relation: Tensor, entities: Tensor) -> Factors:
         return [self.relation(relation), *self.entity(entities)[:, :, :-1].unbind(1)]
@@ -140,12 +141,12 @@ class ConvE(DotProductModel):
             count = patches.shape[1]
             moments = patches @ patches.T / count
             means = moments[-1, :-1]
-            covariance = moments[:-1, :-1] - torch.outer(means, means)
+            covariance = moments[:-1, :-1] - means.outer(means)
             mean = means @ filters
             variance = ((covariance @ filters) * filters).sum(dim=0)
             norm.keep(mean, variance * (count / max(count - 1, 1)))
 
-        scale = norm.weight * torch.rsqrt(variance + norm.eps)
+        scale = norm.weight * (variance + norm.eps).rsqrt()
         offset = norm.bias - mean * scale
         return torch.cat([filters * scale, offset.unsqueeze(0)])
 
@@ -159,7 +160,7 @@ class ConvE(DotProductModel):
         return (chance >= share) / (1 - share)
 
 
-class FeatureMaps(torch.autograd.Function):
+class FeatureMaps(Function):
     """``relu(patchesᵀ filters)`` without the maps that are dropped, ``(b h w, c)``.
 
     Computed in place, as this is the largest tensor by far.

@@ -4,13 +4,14 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from torch.nn import Module, ModuleDict
 
 from getd.arrays import Ids
 from getd.models.aliases import Candidates
 
 
-class Counts(nn.Module):
+class Counts(Module):
     """How often each value occurs with each key: CSR arrays over the distinct keys, ascending.
 
     With ``share`` the weight of a value is not its count but its share in the count of the key;
@@ -33,7 +34,7 @@ class Counts(nn.Module):
         weights = counts / totals[owners] if share else counts
 
         kept = weights >= least
-        offsets = np.searchsorted(owners[kept], np.arange(len(distinct) + 1))
+        offsets = owners[kept].searchsorted(np.arange(len(distinct) + 1))
         self.register_buffer("keys", torch.tensor(distinct))
         self.register_buffer("offsets", torch.tensor(offsets))
         self.register_buffer("values", torch.tensor(values[kept]))
@@ -61,7 +62,7 @@ class Counts(nn.Module):
         scores.view(-1).index_add_(0, rows * scores.shape[1] + columns, weights)
 
 
-class CountsByName(nn.ModuleDict):
+class CountsByName(ModuleDict):
     """Several :class:`Counts` by name; one that is missing counted nothing."""
 
     def add_to(

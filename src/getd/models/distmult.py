@@ -7,11 +7,10 @@ The score does not depend on the order of the entities, so a relation with a dir
 learnt.
 """
 
-from torch import Tensor
-
 from getd.algebra.aliases import Environments, Modes, Vectors
 from getd.algebra.cp import cp_environments
 from getd.choices import NormKind
+from getd.models.aliases import RelationIds
 from getd.models.multilinear import MultilinearModel
 from getd.models.settings import TensorModelSettings
 
@@ -27,5 +26,5 @@ class DistMult(MultilinearModel):
 
     parameters_formula = "|E|d + |R|d"
 
-    def environments(self, relation: Tensor | None, vectors: Vectors, modes: Modes) -> Environments:
+    def environments(self, relation: RelationIds, vectors: Vectors, modes: Modes) -> Environments:
         return cp_environments(vectors, modes)

@@ -26,8 +26,7 @@ class Frequency(ScoringModel):
 
     def __init__(self, sizes: ModelSizes) -> None:
         super().__init__(sizes)
-        # "arity-position": relation -> entities; "arity": 0 -> relations
-        self.counts = CountsByName()
+        self.counts = CountsByName()  # "arity-position": relation -> entities; "arity": relations
 
     @classmethod
     def from_facts(

@@ -10,13 +10,13 @@ The core is never built.
 
 import torch
 from pydantic import PositiveInt
-from torch import Tensor, nn
+from torch.nn import ModuleDict, ParameterList
 
 from getd.algebra.aliases import Environments, Modes, Vectors
 from getd.algebra.reshape import check_reshape, reshaped_environments
 from getd.algebra.ring import ring_shapes
 from getd.errors import ShapeError
-from getd.models.aliases import RandomSource
+from getd.models.aliases import RandomSource, RelationIds
 from getd.models.base import ModelSizes
 from getd.models.layers import drop_out
 from getd.models.multilinear import CoreSettings, MultilinearModel
@@ -41,7 +41,7 @@ class GETD(MultilinearModel):
         if settings.ring_shape is not None and len(self.arities) > 1:
             raise ShapeError("ring_shape is for facts of one arity; leave it out for mixed arities")
         self.core_dropout = settings.core_dropout
-        self.rings = nn.ModuleDict()
+        self.rings = ModuleDict()
         for n in self.arities:
             shape = settings.ring_shape or self.dims[n]
             check_reshape(shape, self.dims[n])
@@ -51,11 +51,11 @@ class GETD(MultilinearModel):
             for left, size, right in ring_shapes(shape, settings.ring_ranks):
                 core = torch.randn(left, size, right, generator=generator)
                 cores.append(core / (size * left) ** 0.5)
-            self.rings[str(n)] = nn.ParameterList(cores)
+            self.rings[str(n)] = ParameterList(cores)
 
-    def environments(self, relation: Tensor | None, vectors: Vectors, modes: Modes) -> Environments:
+    def environments(self, relation: RelationIds, vectors: Vectors, modes: Modes) -> Environments:
         arity = len(vectors) - 1
         ring = self.rings[str(arity)]
-        assert isinstance(ring, nn.ParameterList)
+        assert isinstance(ring, ParameterList)
         cores = [drop_out(core, self.core_dropout, self.training) for core in ring]
         return reshaped_environments(cores, self.dims[arity], vectors, modes)

@@ -11,12 +11,13 @@ for a batch.
 
 import torch
 from pydantic import PositiveInt
-from torch import Tensor, nn
+from torch import Tensor
+from torch.nn import Parameter
 
 from getd.algebra.aliases import Environments, Modes, Vectors
 from getd.algebra.cp import cp_environments
 from getd.errors import ShapeError
-from getd.models.aliases import RandomSource
+from getd.models.aliases import RandomSource, RelationIds
 from getd.models.base import ModelSizes
 from getd.models.multilinear import MultilinearModel
 from getd.models.settings import TensorModelSettings
@@ -51,10 +52,10 @@ class HypE(MultilinearModel):
         n_windows = len(windows)
         filters = torch.randn(max(self.arities), n_filters, width, generator=generator)
         projection = torch.randn(n_filters, n_windows, d, generator=generator)
-        self.filters = nn.Parameter(filters / width**0.5)
-        self.projection = nn.Parameter(projection / (n_filters * n_windows) ** 0.5)
+        self.filters = Parameter(filters / width**0.5)
+        self.projection = Parameter(projection / (n_filters * n_windows) ** 0.5)
 
-    def environments(self, relation: Tensor | None, vectors: Vectors, modes: Modes) -> Environments:
+    def environments(self, relation: RelationIds, vectors: Vectors, modes: Modes) -> Environments:
         r, *entities = vectors
         matrices = self.position_matrices(len(entities))
         mapped = [r]

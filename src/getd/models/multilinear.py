@@ -12,7 +12,7 @@ from pydantic import PositiveInt
 from torch import Tensor
 
 from getd.algebra.aliases import Environments, Modes, Vectors
-from getd.models.aliases import RandomSource
+from getd.models.aliases import RandomSource, RelationIds
 from getd.models.base import DotProductModel, ModelSizes, other_positions
 from getd.models.layers import Norms, NormsByArity, embedding
 from getd.models.settings import Dropout, TensorModelSettings
@@ -48,7 +48,7 @@ class MultilinearModel(DotProductModel):
         self.relation = embedding(sizes.n_relations, relation_dim, scale, generator)
         self.norms = NormsByArity(self.arities, entity_dim, relation_dim, settings)
 
-    def environments(self, relation: Tensor | None, vectors: Vectors, modes: Modes) -> Environments:
+    def environments(self, relation: RelationIds, vectors: Vectors, modes: Modes) -> Environments:
         """Contract the core with all vectors but one, for each of these modes; 0 is the relation.
 
         The vector of a single mode is ``None``. ``relation`` are the ids, where they are given:

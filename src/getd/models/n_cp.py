@@ -5,7 +5,8 @@ r"""n-CP: canonical polyadic scoring, one entity table per position.
 """
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from torch.nn import Embedding, ModuleList
 
 from getd.algebra.cp import cp_environments
 from getd.models.aliases import Factors, Positions, RandomSource
@@ -24,7 +25,7 @@ class NCP(DotProductModel):
     """The sum of products of embeddings; all arities share the tables of their positions."""
 
     parameters_formula = "n|E|d + |R|d"
-    entity: nn.ModuleList  # type: ignore[assignment]
+    entity: ModuleList  # type: ignore[assignment]
 
     def __init__(
         self, sizes: ModelSizes, settings: NCPSettings, generator: RandomSource = None
@@ -32,7 +33,7 @@ class NCP(DotProductModel):
         super().__init__(sizes)
         d = settings.entity_dim
         scale = settings.initial_scale
-        self.entity = nn.ModuleList()
+        self.entity = ModuleList()
         for _ in range(max(self.arities)):
             self.entity.append(embedding(sizes.n_entities, d, scale, generator, sparse=True))
         self.relation = embedding(sizes.n_relations, d, scale, generator)
@@ -57,7 +58,7 @@ class NCP(DotProductModel):
 
     def candidates(self, position: int) -> Tensor:
         table = self.entity[position]
-        assert isinstance(table, nn.Embedding)
+        assert isinstance(table, Embedding)
         return table.weight
 
     def relation_query(self, entities: Tensor) -> Tensor:

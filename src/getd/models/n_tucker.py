@@ -7,20 +7,20 @@ from math import prod
 
 import torch
 from pydantic import PositiveInt
-from torch import Tensor, nn
+from torch.compiler import is_exporting
+from torch.nn import Parameter, ParameterDict
 
 from getd.algebra.aliases import Environments, Modes, Vectors
 from getd.algebra.tucker import tucker_environments
 from getd.errors import ShapeError
-from getd.models.aliases import RandomSource
+from getd.models.aliases import RandomSource, RelationIds
 from getd.models.base import ModelSizes
 from getd.models.layers import drop_out
 from getd.models.multilinear import CoreSettings, MultilinearModel
 
 MAX_CORE = 2**28  # numbers; a larger core is a mistake
-# The entity dimension where none is chosen, and the numbers of a core that make it smaller.
-USUAL_DIM = 25
-USUAL_CORE = 2**24
+USUAL_DIM = 25  # of entities, where none is chosen
+USUAL_CORE = 2**24  # numbers; where a core would be larger, that dimension is smaller
 
 
 class NTuckERSettings(CoreSettings):
@@ -44,7 +44,7 @@ class NTuckER(MultilinearModel):
         )
         self.core_dropout = settings.core_dropout
         self.relation_dropout = settings.relation_dropout
-        self.cores = nn.ParameterDict()
+        self.cores = ParameterDict()
         for n, dims in self.dims.items():
             size = prod(dims)
             if size > MAX_CORE:
@@ -54,9 +54,9 @@ class NTuckER(MultilinearModel):
                 )
             # The query of vectors with unit entries has entries of about one.
             core = torch.randn(dims, generator=generator) / (size / entity_dim) ** 0.5
-            self.cores[str(n)] = nn.Parameter(core)
+            self.cores[str(n)] = Parameter(core)
 
-    def environments(self, relation: Tensor | None, vectors: Vectors, modes: Modes) -> Environments:
+    def environments(self, relation: RelationIds, vectors: Vectors, modes: Modes) -> Environments:
         core = self.cores[str(len(vectors) - 1)]
         core = drop_out(core, self.core_dropout, self.training)
         first, *others = vectors
@@ -64,7 +64,7 @@ class NTuckER(MultilinearModel):
         # Facts of one relation share its row, unless it was dropped out. An exported graph cannot
         # depend on which relations are the same.
         is_dropped = self.training and self.relation_dropout
-        if relation is None or first is None or is_dropped or torch.compiler.is_exporting():
+        if relation is None or first is None or is_dropped or is_exporting():
             return tucker_environments(core, vectors, modes)
         distinct, groups = relation.unique(return_inverse=True)  # type: ignore[no-untyped-call]
         numbers = torch.arange(len(groups), device=groups.device)

@@ -15,13 +15,15 @@ relu never falls and every pair of positions counts, so the minimum of all pairs
     = \operatorname{relu}(\min_i U A_i + \min_j V A_j + b)
 """
 
-from math import sqrt
+from math import inf, sqrt
 from typing import Any, Literal
 
 import torch
 from pydantic import PositiveInt
-from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
+from torch import Tensor
+from torch.autograd.function import Function, once_differentiable
+from torch.nn import ModuleDict, Parameter
+from torch.nn.functional import linear, pad
 
 from getd.models.aliases import Candidates, Factors, OwnAndShared, Positions, RandomSource, Shared
 from getd.models.base import ModelSizes, RoleTable, ScoringModel, other_positions
@@ -72,20 +74,19 @@ class NaLP(ScoringModel):
         self.register_buffer("role_numbers", numbers, persistent=False)
         self.role = embedding(int(numbers.max()) + 1, d, scale, generator)
 
-        def normal(spread: float, *shape: int) -> nn.Parameter:
-            return nn.Parameter(spread * torch.randn(*shape, generator=generator))
+        def normal(spread: float, *shape: int) -> Parameter:
+            return Parameter(spread * torch.randn(*shape, generator=generator))
 
-        # Side by side the filters are F; features begin with unit variance.
-        spread = 1 / (scale * sqrt(2 * d))
-        self.role_filters = normal(spread, f, d)
+        spread = 1 / (scale * sqrt(2 * d))  # features begin with unit variance
+        self.role_filters = normal(spread, f, d)  # next to those of entities: F
         self.entity_filters = normal(spread, f, d)
-        self.filter_bias = nn.Parameter(torch.zeros(f))
+        self.filter_bias = Parameter(torch.zeros(f))
         self.pair = normal(1 / sqrt(f), 2 * u, f)  # U above V
-        self.pair_bias = nn.Parameter(torch.ones(u))  # minima are low: at 0 few units would live
+        self.pair_bias = Parameter(torch.ones(u))  # minima are low: at 0 few units would live
         self.output = normal(1 / sqrt(u), u)
-        self.output_bias = nn.Parameter(torch.zeros(()))
+        self.output_bias = Parameter(torch.zeros(()))
 
-        self.norms = nn.ModuleDict()
+        self.norms = ModuleDict()
         for n in self.arities if settings.batch_norm else ():
             self.norms[str(n)] = BatchNorm(f, affine=False)
 
@@ -140,12 +141,7 @@ class NaLP(ScoringModel):
         return self._related(mapped * scale + shift), (scale, shift)
 
     def _score(
-        self,
-        relation: Tensor,
-        least: Tensor,
-        position: int,
-        candidates: Candidates,
-        affine: Affine,
+        self, relation: Tensor, least: Tensor, position: int, candidates: Candidates, affine: Affine
     ) -> Tensor:
         """Score candidates at a position; the given entities have the minima ``least (b, 2u)``."""
         scale, shift = affine
@@ -154,7 +150,7 @@ class NaLP(ScoringModel):
         def score_own(part: Tensor) -> Tensor:
             mapped = self.entity(part) @ self.entity_filters.T  # (b, m, f)
             related = self._related(role + mapped * scale)
-            return self._output(torch.minimum(related, least.unsqueeze(1)))
+            return self._output(related.minimum(least.unsqueeze(1)))
 
         if candidates is not None and candidates.dim() == 2:
             return score_in_parts(score_own, candidates, BUDGET // least.numel())
@@ -194,10 +190,10 @@ class NaLP(ScoringModel):
 
     def _related(self, mapped: Tensor) -> Tensor:
         """Return ``U A`` and ``V A + b``, side by side: ``(…, 2u)``; features are made in place."""
-        return nn.functional.linear(mapped.relu_(), self.pair, self._related_bias())
+        return linear(mapped.relu_(), self.pair, self._related_bias())
 
     def _related_bias(self) -> Tensor:
-        return nn.functional.pad(self.pair_bias, (len(self.pair_bias), 0))
+        return pad(self.pair_bias, (len(self.pair_bias), 0))
 
     def _output(self, least: Tensor) -> Tensor:
         """Turn minima ``(…, 2u)`` into scores."""
@@ -223,11 +219,11 @@ class NaLP(ScoringModel):
 def _minima(related: Tensor, positions: Positions) -> Tensor:
     """Return the minima ``(b, 2u)`` over positions; infinite over none."""
     if not positions:
-        return related.new_full((related.shape[0], related.shape[2]), torch.inf)
+        return related.new_full((related.shape[0], related.shape[2]), inf)
     return related[:, positions].amin(dim=1)
 
 
-class _Weakest(torch.autograd.Function):
+class _Weakest(Function):
     r"""Scores :math:`w \cdot \operatorname{relu}(\min(x, x') + \min(y, y'))` of all candidates.
 
     One question at a time, in the caches; its numbers are made again for the gradient, not kept.

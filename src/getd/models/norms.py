@@ -16,7 +16,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from torch.nn import BatchNorm1d, Module, RMSNorm
 
 from getd.choices import NormKind
 from getd.models.base import evaluation_mode
@@ -27,14 +28,13 @@ RMS_EPS = 1e-6
 CONSTANT = 1e-10
 
 
-class BatchNorm(nn.BatchNorm1d):
+class BatchNorm(BatchNorm1d):
     """Batch norm over all axes but the second, whose statistics can be taken again."""
 
     running_mean: Tensor
     running_var: Tensor
     momentum: float
-    # Since the statistics were last begun; None: they are a moving average.
-    batches_taken: int | None = None
+    batches_taken: int | None = None  # since statistics were begun; None: a moving average
 
     def forward(self, rows: Tensor) -> Tensor:
         # One row has no variance: it is normalised by what was seen so far.
@@ -65,20 +65,20 @@ class BatchNorm(nn.BatchNorm1d):
         return 1 / self.batches_taken
 
 
-def make_norm(kind: NormKind, dim: int) -> nn.Module | None:
+def make_norm(kind: NormKind, dim: int) -> Module | None:
     """Make a norm of vectors of that many dimensions."""
     if kind == "rms":
-        return nn.RMSNorm(dim, eps=RMS_EPS)
+        return RMSNorm(dim, eps=RMS_EPS)
     return BatchNorm(dim) if kind == "batch" else None
 
 
-def batch_norms(model: nn.Module) -> list[BatchNorm]:
+def batch_norms(model: Module) -> list[BatchNorm]:
     """Return the parts of a model that hold statistics."""
     return [part for part in model.modules() if isinstance(part, BatchNorm)]
 
 
 @contextmanager
-def taking_statistics(model: nn.Module, norms: Sequence[BatchNorm]) -> Iterator[None]:
+def taking_statistics(model: Module, norms: Sequence[BatchNorm]) -> Iterator[None]:
     """Give norms the statistics of all that passes through the model; nothing is dropped out."""
     with evaluation_mode(model):
         for norm in norms:

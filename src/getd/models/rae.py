@@ -19,11 +19,12 @@ from typing import Any, Literal
 
 import torch
 from pydantic import NonNegativeFloat, PositiveInt
-from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
+from torch import Tensor
+from torch.autograd.function import Function, once_differentiable
+from torch.nn import Parameter
 from torch.nn.functional import logsigmoid, normalize, softplus
 
-from getd.models.aliases import Candidates, RandomSource, Tables
+from getd.models.aliases import Candidates, ExtraLoss, RandomSource, Tables
 from getd.models.base import ModelSizes, ScoringModel, other_positions
 from getd.models.layers import embedding
 from getd.models.parts import by_relation, score_in_parts
@@ -137,15 +138,14 @@ class RAE(MTransH):
         self.relatedness_weight = settings.relatedness
         self.loss_weight = settings.relatedness_loss
 
-        # Hidden numbers begin with unit size.
         d = settings.entity_dim
         hidden = settings.hidden
-        scale = 1 / (settings.initial_scale * sqrt(d))
-        self.first = nn.Parameter(scale * torch.randn(hidden, d, generator=generator))
-        self.second = nn.Parameter(scale * torch.randn(hidden, d, generator=generator))
-        self.hidden_bias = nn.Parameter(torch.zeros(hidden))
-        self.output = nn.Parameter(torch.randn(hidden, generator=generator) / sqrt(hidden))
-        self.output_bias = nn.Parameter(torch.zeros(()))
+        scale = 1 / (settings.initial_scale * sqrt(d))  # hidden numbers begin with unit size
+        self.first = Parameter(scale * torch.randn(hidden, d, generator=generator))
+        self.second = Parameter(scale * torch.randn(hidden, d, generator=generator))
+        self.hidden_bias = Parameter(torch.zeros(hidden))
+        self.output = Parameter(torch.randn(hidden, generator=generator) / sqrt(hidden))
+        self.output_bias = Parameter(torch.zeros(()))
 
     def score_candidates(
         self, relation: Tensor, entities: Tensor, position: int, candidates: Candidates = None
@@ -174,9 +174,7 @@ class RAE(MTransH):
             )
         return logits + self.output_bias
 
-    def auxiliary_loss(
-        self, relation: Tensor, entities: Tensor, negatives: Tensor
-    ) -> Tensor | None:
+    def auxiliary_loss(self, relation: Tensor, entities: Tensor, negatives: Tensor) -> ExtraLoss:
         """Teach that entities of one fact are related, and not to ``negatives`` ``(b, k)``."""
         n = entities.shape[1]
         if n < 2 or not self.loss_weight:
@@ -197,7 +195,7 @@ class RAE(MTransH):
         return logits.view(*one.shape[:2], -1)
 
 
-class _Hidden(torch.autograd.Function):
+class _Hidden(Function):
     r"""All :math:`v \cdot \operatorname{relu}(x + y)` of two sides, a few rows at a time.
 
     The hidden layer stays in the caches, and is made again for the gradient.

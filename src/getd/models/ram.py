@@ -48,9 +48,8 @@ class RAM(DotProductModel):
         self.multiplicity = m
         self.entity = embedding(sizes.n_entities, m * d, scale, generator, sparse=True)
 
-        # Roles start apart.
         width = max(self.arities) * n_basis
-        self.relation = embedding(sizes.n_relations, width, 1.0, generator)
+        self.relation = embedding(sizes.n_relations, width, 1.0, generator)  # roles start apart
         self.basis = nn.Parameter(scale * torch.randn(n_basis, d, generator=generator))
         self.patterns = nn.ParameterDict()
         for n in self.arities:

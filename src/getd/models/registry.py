@@ -83,10 +83,7 @@ def model_settings(name: str, values: Mapping[str, Any]) -> ModelSettings:
 
 
 def make_model(
-    name: str,
-    settings: ModelSettings,
-    sizes: ModelSizes,
-    generator: torch.Generator | None = None,
+    name: str, settings: ModelSettings, sizes: ModelSizes, generator: torch.Generator | None = None
 ) -> ScoringModel:
     """Make a new model with random weights."""
     arities = set(sizes.arities)

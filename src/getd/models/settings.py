@@ -26,16 +26,13 @@ class TensorModelSettings(ModelSettings):
     """Settings of ``[model]`` for models that multiply embeddings."""
 
     entity_dim: PositiveInt = 25
-    # Of relations, given entities and queries; none: the bare multilinear form.
-    norm: NormKind = "batch"
+    norm: NormKind = "batch"  # of relations, given entities, queries; none: bare multilinear
     # A norm for each position; None: if batches open one position. Not with reciprocal relations.
     norms_by_position: bool | None = None
     entity_dropout: Dropout = 0.0  # on the given entities
     relation_dropout: Dropout = 0.0
     query_dropout: Dropout = 0.0
-    reciprocal: bool = (
-        False  # relations of its own for each open position, which is turned to front
-    )
+    reciprocal: bool = False  # own relations for each open position, which is turned to front
 
     @model_validator(mode="before")
     @classmethod

@@ -9,11 +9,10 @@ half and its tail vector in the second, a relation itself and its inverse. Simpl
 half of it.
 """
 
-from torch import Tensor
-
 from getd.algebra.aliases import Environments, Modes, Vectors
 from getd.algebra.cp import cp_environments
 from getd.choices import NormKind
+from getd.models.aliases import RelationIds
 from getd.models.multilinear import MultilinearModel
 from getd.models.settings import TensorModelSettings
 
@@ -32,12 +31,11 @@ class SimplE(MultilinearModel):
 
     parameters_formula = "|E|d + |R|d"
 
-    def environments(self, relation: Tensor | None, vectors: Vectors, modes: Modes) -> Environments:
+    def environments(self, relation: RelationIds, vectors: Vectors, modes: Modes) -> Environments:
         arity = len(vectors) - 1
         d = self.entity.embedding_dim
         shifts = [0, *(j * d // arity for j in range(arity))]  # by mode; the relation stays
-
-        shifted: list[Tensor | None] = []
+        shifted = []
         for vector, shift in zip(vectors, shifts, strict=True):
             shifted.append(None if vector is None else vector.roll(-shift, dims=1))
         queries = cp_environments(shifted, modes)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import polars as pl
@@ -18,7 +19,7 @@ from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.known_answers import KnownAnswers
 from getd.io.deadline import check_deadline
 from getd.models.base import ScoringModel
-from getd.prediction.question import Question, fill_positions
+from getd.prediction.question import Labels, Question, Slot, fill_positions
 from getd.visible import visible
 
 Progress = Callable[[int, int], None]  # called with the amount done and the total
@@ -35,7 +36,7 @@ TABLE_STYLE: dict[str, Any] = {  # every row, in full
 class Answer:
     """What fills the open slots of a question."""
 
-    names: tuple[str, ...]  # an entity for each open position, in order; or a relation's label
+    names: Labels  # an entity for each open position, in order; or a relation's label
     score: float  # raw; if several positions are open: the plausibility of the whole fact
     probability: float | None  # a share among the ranked candidates; None: several are open
     confidence: float | None  # the chance that the fact is true; None: not calibrated
@@ -105,11 +106,9 @@ class Answerer:
                     answers[numbers[row]].append(answer)
         return answers
 
-    def _batches(
-        self, questions: Sequence[Question]
-    ) -> Iterator[tuple[list[int], Facts, int | None]]:
+    def _batches(self, questions: Sequence[Question]) -> Iterator[tuple[list[int], Facts, Slot]]:
         """Yield questions that are scored together: their numbers, their facts, their open slot."""
-        groups: dict[tuple[int, int | None], list[int]] = {}
+        groups: dict[tuple[int, Slot], list[int]] = {}
         for number, question in enumerate(questions):
             groups.setdefault((question.fact.arity, question.position), []).append(number)
 
@@ -122,7 +121,7 @@ class Answerer:
                 yield numbers, facts[arity], position
 
     def _answer_batch(
-        self, facts: Facts, position: int | None, top: int, include_known: bool
+        self, facts: Facts, position: Slot, top: int, include_known: bool
     ) -> Iterator[tuple[int, Answer]]:
         """Yield ``(row, answer)``, the best answers of each row first."""
         scores = self._scores(facts, position)
@@ -132,7 +131,7 @@ class Answerer:
         # Probabilities are a softmax over the candidates that are ranked; relations have no
         # temperature. The normaliser is minus infinity where every candidate is known.
         temperature = 1.0 if position is None else self.calibration.temperature_of(facts.arity)
-        log_normaliser = torch.logsumexp(scores / temperature, dim=1)
+        log_normaliser = (scores / temperature).logsumexp(dim=1)
         check_finite(log_normaliser.clamp(min=0))
 
         rows, candidates = best_columns(scores, top)
@@ -180,7 +179,7 @@ class Answerer:
             parts.append({facts.arity: fill_positions(repeated, position, candidates.numpy())})
         return join(*parts)[facts.arity]
 
-    def _scores(self, facts: Facts, position: int | None) -> Tensor:
+    def _scores(self, facts: Facts, position: Slot) -> Tensor:
         """Score all entities at a position; None: all relations, others at minus infinity."""
         relation, entities = facts.to_tensors()
         if position is not None:
@@ -189,13 +188,13 @@ class Answerer:
         # Relations of another arity cannot hold.
         scores = self.model.score_relations(entities).double()
         arities = torch.tensor([signature.arity for signature in self.kb.signatures])
-        scores[:, arities != facts.arity] = -torch.inf
+        scores[:, arities != facts.arity] = -inf
         return scores
 
-    def _leave_out_known(self, scores: Tensor, facts: Facts, position: int | None) -> None:
+    def _leave_out_known(self, scores: Tensor, facts: Facts, position: Slot) -> None:
         """Set the scores of all known answers to minus infinity."""
         known = self.known.lookup(facts.relation, facts.entities, position)
-        scores[torch.tensor(known.rows), torch.tensor(known.values)] = -torch.inf
+        scores[torch.tensor(known.rows), torch.tensor(known.values)] = -inf
 
     def confidence(self, facts: Facts, measured: Measured = None) -> Confidences:
         """Return the chance that each fact is true; None: the run is not calibrated for it."""
@@ -235,12 +234,12 @@ def best_columns(scores: Tensor, top: int) -> tuple[Tensor, Tensor]:
         return nothing, nothing
 
     # Everything that reaches the last place: few more than ``top``, except for ties.
-    threshold = torch.topk(scores, min(top, scores.shape[1]), dim=1).values[:, -1:]
-    is_good = (scores >= threshold) & (scores > -torch.inf)
-    rows, columns = torch.nonzero(is_good, as_tuple=True)
+    threshold = scores.topk(min(top, scores.shape[1])).values[:, -1:]
+    is_good = (scores >= threshold) & (scores > -inf)
+    rows, columns = is_good.nonzero(as_tuple=True)
 
-    order = torch.argsort(scores[rows, columns], descending=True, stable=True)
-    order = order[torch.argsort(rows[order], stable=True)]
+    order = scores[rows, columns].argsort(descending=True, stable=True)
+    order = order[rows[order].argsort(stable=True)]
     rows = rows[order]
     columns = columns[order]
 

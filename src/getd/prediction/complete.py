@@ -41,6 +41,9 @@ class MissingFact(NamedTuple):
     confidence: float
 
 
+MissingFacts = list[MissingFact]
+
+
 def complete(
     answerer: Answerer,
     request: CompletionRequest,
@@ -57,8 +60,10 @@ def complete(
     kb = answerer.kb
     arity = kb.signatures[request.relation].arity
     if str(arity) not in answerer.calibration.confidence:
-        reason = f"this run has no confidence for facts of {arity} entities"
-        raise RunError(f"{reason}; getd calibrate fits it, where validation has such facts")
+        raise RunError(
+            f"this run has no confidence for facts of {arity} entities; "
+            "getd calibrate fits it, where validation has such facts"
+        )
     if out.exists() and not overwrite:
         raise RunError(f"{out} exists; choose another place or pass --overwrite")
     if out.is_dir():
@@ -102,7 +107,7 @@ def _distinct(facts: Facts) -> Facts:
 
 def _missing_facts(
     answerer: Answerer, questions: Facts, position: int, min_confidence: float
-) -> list[MissingFact]:
+) -> MissingFacts:
     """Fill a position with its best answers; keep the facts that are confident enough."""
     facts = _distinct(answerer.fill_best(questions, position, TRIED))
     evidence = answerer.evidence(facts)
@@ -113,7 +118,7 @@ def _missing_facts(
     return [fact for fact in filled if fact.confidence >= min_confidence]
 
 
-def _merge(best: Sequence[MissingFact], new: Sequence[MissingFact], top: int) -> list[MissingFact]:
+def _merge(best: MissingFacts, new: MissingFacts, top: int) -> MissingFacts:
     """Keep the most confident facts, each once; of equal ones the more plausible."""
     by_entities = {fact.entities: fact for fact in [*best, *new]}
     facts = list(by_entities.values())
@@ -121,14 +126,14 @@ def _merge(best: Sequence[MissingFact], new: Sequence[MissingFact], top: int) ->
     return facts[:top]
 
 
-def _resume(partial: Path, request: CompletionRequest) -> tuple[int, list[MissingFact]]:
+def _resume(partial: Path, request: CompletionRequest) -> tuple[int, MissingFacts]:
     """Read the number of questions that are done, and the best facts so far."""
     if not partial.exists():
         return 0, []
     try:
         state = json.loads(partial.read_text(encoding="utf-8"))
         done = int(state["done"])
-        columns = state["entities"], state["plausibility"], state["confidence"]
+        columns = [state[key] for key in MissingFact._fields]
         best = [
             MissingFact(tuple(map(int, entities)), plausibility, confidence)
             for entities, plausibility, confidence in zip(*columns, strict=True)
@@ -138,26 +143,21 @@ def _resume(partial: Path, request: CompletionRequest) -> tuple[int, list[Missin
         raise RunError(f"{partial} is broken; remove it to start again") from None
 
     if not is_same:
-        reason = "was begun with another run or other settings"
-        raise RunError(f"{partial} {reason}; remove it or choose another name")
+        raise RunError(
+            f"{partial} was begun with another run or other settings; "
+            "remove it or choose another name"
+        )
     return done, best
 
 
-def _save(
-    partial: Path, request: CompletionRequest, done: int, best: Sequence[MissingFact]
-) -> None:
-    state = {
-        "asked": asdict(request),
-        "done": done,
-        "entities": [fact.entities for fact in best],
-        "plausibility": [fact.plausibility for fact in best],
-        "confidence": [fact.confidence for fact in best],
-    }
+def _save(partial: Path, request: CompletionRequest, done: int, best: MissingFacts) -> None:
+    columns = {key: [getattr(fact, key) for fact in best] for key in MissingFact._fields}
+    state = {"asked": asdict(request), "done": done, **columns}
     with atomic_path(partial) as temporary:
         temporary.write_text(json.dumps(state), encoding="utf-8")
 
 
-def _write(kb: KnowledgeBase, relation: int, best: Sequence[MissingFact], out: Path) -> None:
+def _write(kb: KnowledgeBase, relation: int, best: MissingFacts, out: Path) -> None:
     """Write facts with their confidence and plausibility, in the form that the file name says."""
     rows: list[tuple[Any, ...]] = []
     for fact in best:

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd import grad
+from torch.nn.functional import cosine_similarity
 
 from getd.arrays import Floats
 from getd.facts.facts import Facts
@@ -27,6 +29,7 @@ from getd.facts.knowledge_base import KnowledgeBase
 from getd.io.deadline import check_deadline
 from getd.models.base import DotProductModel, ScoringModel
 from getd.prediction.answer import SCORE_BUDGET
+from getd.prediction.question import Labels
 
 MAX_FACTS = 2000  # of one arity that are weighed: those that share most
 STEP = 1e-4  # length of the step along the gradient
@@ -39,7 +42,7 @@ Direction = list[tuple[Tensor, Tensor]]  # parameters, and how each changes
 class Reason:
     """A training fact that supports an answer."""
 
-    fact: tuple[str, ...]  # relation label, then entities
+    fact: Labels  # relation label, then entities
     pull: float  # a share of the pull of all facts that pull up
 
 
@@ -48,7 +51,7 @@ class Explanation:
     """What supports an answer."""
 
     facts: tuple[Reason, ...]  # the strongest first
-    similar: tuple[str, ...]  # the entities that the model considers most similar to the answer
+    similar: Labels  # the entities that the model considers most similar to the answer
 
 
 class Explainer:
@@ -73,7 +76,7 @@ class Explainer:
                 continue
             pulls = weight * self._pulls(sharing, gradient)
             total += float(pulls.clip(min=0).sum())
-            order = np.argsort(-pulls, kind="stable")[:top]
+            order = (-pulls).argsort(kind="stable")[:top]
             decoded = self._kb.decode(sharing.take(order))
             strongest += map(Reason, decoded, pulls[order].tolist())
 
@@ -87,7 +90,7 @@ class Explainer:
         parameters = list(self._model.parameters())
         with torch.enable_grad():
             score = self._log_probability(*fact.to_tensors(), position).sum()
-            gradients = torch.autograd.grad(score, parameters, allow_unused=True)
+            gradients = grad(score, parameters, allow_unused=True)
 
         dense = []
         for parameter, gradient in zip(parameters, gradients, strict=True):
@@ -107,7 +110,7 @@ class Explainer:
 
         rows = np.flatnonzero(weight)
         if len(rows) > MAX_FACTS:
-            rows = np.sort(rows[np.argsort(-weight[rows], kind="stable")[:MAX_FACTS]])
+            rows = np.sort(rows[(-weight[rows]).argsort(kind="stable")[:MAX_FACTS]])
         return facts.take(rows), weight[rows]
 
     def _pulls(self, facts: Facts, gradient: Direction) -> Floats:
@@ -137,14 +140,14 @@ class Explainer:
         scores = self._model.score_candidates(relation, entities, position)
         return scores.gather(1, entities[:, position, None])[:, 0] - scores.logsumexp(dim=1)
 
-    def _similar(self, entity: int, position: int) -> tuple[str, ...]:
+    def _similar(self, entity: int, position: int) -> Labels:
         """Return the entities with the most similar vectors; none if the model has no vectors."""
         if not isinstance(self._model, DotProductModel):
             return ()
         with torch.no_grad():
             table = self._model.candidates(position)
             own = table[entity : entity + 1]
-            similarity = torch.nn.functional.cosine_similarity(table, own)
+            similarity = cosine_similarity(table, own)
             similarity[entity] = -torch.inf
             nearest = similarity.topk(min(MAX_SIMILAR, len(similarity) - 1)).indices
             return tuple(self._kb.entities.decode(nearest.numpy()))

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import torch
 from torch import Tensor, nn
+from torch.export import Dim
 
 from getd.choices import ExportFormat
 from getd.errors import ConfigError, RunError
@@ -28,11 +29,7 @@ EXAMPLE_ROWS = 5  # questions that a graph is made from and checked with
 
 
 def export(
-    run: OpenedRun,
-    out: Path,
-    form: ExportFormat,
-    overwrite: bool,
-    progress: Progress,
+    run: OpenedRun, out: Path, form: ExportFormat, overwrite: bool, progress: Progress
 ) -> list[Path]:
     """Write an export as a folder; returns its files.
 
@@ -105,8 +102,10 @@ def _write_tables(run: OpenedRun, out: Path, form: ExportFormat) -> None:
             continue
 
         if 4 * len(labels) * max(map(len, labels), default=0) > MAX_NAME_BYTES:
-            reason = "the longest name makes a NumPy table of names too large"
-            raise RunError(f"{name}: {reason}; --to parquet is small")
+            raise RunError(
+                f"{name}: the longest name makes a NumPy table of names too large; "
+                "--to parquet is small"
+            )
         np.savez(out / f"{name}.npz", names=np.array(labels), vectors=table.numpy())
 
 
@@ -133,9 +132,9 @@ def _write_graphs(run: OpenedRun, out: Path, progress: Progress) -> None:
                 _save_graph(graph, questions, path)
             except torch.onnx.OnnxExporterError:
                 name = run.folder.read_config().model_name
-                reason = "its scores are not one graph, whatever the questions"
                 raise RunError(
-                    f"{name} cannot be exported to ONNX: {reason}; its vectors can: --to parquet"
+                    f"{name} cannot be exported to ONNX: its scores are not one graph, "
+                    "whatever the questions; its vectors can: --to parquet"
                 ) from None
             _check_graph(graph, questions, path)
         progress(done + 1, len(slots))
@@ -157,7 +156,7 @@ class _Scores(nn.Module):
 
 
 def _save_graph(graph: _Scores, questions: tuple[Tensor, Tensor], path: Path) -> None:
-    n_questions = torch.export.Dim("questions", min=1)
+    n_questions = Dim("questions", min=1)
     program = torch.onnx.export(
         graph,
         questions,
@@ -182,11 +181,12 @@ def _check_graph(graph: _Scores, questions: tuple[Tensor, Tensor], path: Path) -
         (scores,) = session.run(["scores"], inputs)
 
         expected = graph(relation, entities).numpy()
-        scale = max(1.0, float(np.abs(expected).max()))
-        error = float(np.abs(scores - expected).max() / scale)
+        scale = max(1.0, float(abs(expected).max()))
+        error = float(abs(scores - expected).max() / scale)
         if not error <= GRAPH_TOLERANCE:
-            difference = f"the scores of the graph are {error:.1e} from those of the model"
-            raise RunError(f"{path.name}: {difference}")
+            raise RunError(
+                f"{path.name}: the scores of the graph are {error:.1e} from those of the model"
+            )
 
 
 @contextmanager

@@ -27,9 +27,12 @@ from getd.facts.role_order import RoleOrder
 from getd.formats.registry import read_named
 
 MAX_OPEN = 3  # positions of one question
+Slot = int | None  # a position; None: the relation
+Labels = tuple[str, ...]  # of entities or relations
 
 # A file, a data frame, or facts as tuples (relation, entity, …)
 FactSource = Path | str | Iterable[Sequence[Any]] | Any
+Form = ReadFormat | None  # of a file; None: recognised from its content
 
 
 @dataclass(frozen=True)
@@ -38,11 +41,11 @@ class Question:
 
     fact: Facts  # one row; the ids of open slots are never read
     open: tuple[int, ...]  # the open positions, ascending; none: the relation is open
-    text: tuple[str, ...]  # as a person wrote it: the relation, then the entities in order
+    text: Labels  # as a person wrote it: the relation, then the entities in order
 
     @property
-    def position(self) -> int | None:
-        """The open position of a question with one; ``None``: the relation."""
+    def position(self) -> Slot:
+        """The open slot of a question with one."""
         return self.open[0] if self.open else None
 
 
@@ -73,8 +76,9 @@ def parse_question(kb: KnowledgeBase, relation: str, entities: Names) -> Questio
     if relation == OPEN and positions:
         raise FactError(f"expected '?' for the relation or for entities, found both in {text}")
     if len(positions) > MAX_OPEN:
-        expected = f"expected {MAX_OPEN} '?' at most in a question"
-        raise FactError(f"{expected}, found {len(positions)} in {text}")
+        raise FactError(
+            f"expected {MAX_OPEN} '?' at most in a question, found {len(positions)} in {text}"
+        )
     return Question(encode_fact(kb, relation_id, names), positions, words)
 
 
@@ -107,8 +111,10 @@ def positions_of(
     for position in positions:
         if isinstance(position, str):
             if position not in roles:
-                expected = f"expected one of the roles {', '.join(roles)}"
-                raise FactError(f"{expected}, found {position!r}{nearest(position, roles)}")
+                raise FactError(
+                    f"expected one of the roles {', '.join(roles)}, "
+                    f"found {position!r}{nearest(position, roles)}"
+                )
             columns += [column for column, role in enumerate(roles) if role == position]
         elif 0 <= position < fact.arity:
             columns.append(position)
@@ -117,34 +123,31 @@ def positions_of(
     return columns
 
 
-def read_questions(
-    source: FactSource, kb: KnowledgeBase, form: ReadFormat | None = None
-) -> list[Question]:
+def read_questions(source: FactSource, kb: KnowledgeBase, form: Form = None) -> list[Question]:
     """Read questions; ``"?"`` marks what to predict."""
     label, named = _read_named(source, form)
     return parse_each(label, named, lambda relation, names: parse_question(kb, relation, names))
 
 
 def read_facts(
-    source: FactSource, kb: KnowledgeBase, form: ReadFormat | None = None
+    source: FactSource, kb: KnowledgeBase, form: Form = None
 ) -> tuple[list[int], dict[int, Facts]]:
     """Read facts of known names: the index of each row among all blocks, and blocks by arity."""
     label, named = _read_named(source, form)
     facts = parse_each(label, named, lambda relation, names: parse_fact(kb, relation, names))
-
     by_arity = np.argsort([fact.arity for fact in facts], kind="stable")
-    return np.argsort(by_arity).tolist(), join(*({fact.arity: fact} for fact in facts))
+    return by_arity.argsort().tolist(), join(*({fact.arity: fact} for fact in facts))
 
 
 def read_new_facts(
-    source: FactSource, kb: KnowledgeBase, form: ReadFormat | None = None
+    source: FactSource, kb: KnowledgeBase, form: Form = None
 ) -> list[tuple[int, list[str]]]:
     """Read facts of known relations: the relation ids, and names, which may be new."""
     label, named = _read_named(source, form)
     return parse_new_facts(label, named, kb)
 
 
-def _read_named(source: FactSource, form: ReadFormat | None) -> tuple[Path, NamedFacts]:
+def _read_named(source: FactSource, form: Form) -> tuple[Path, NamedFacts]:
     """Read the names of a source; errors call it by the path that is returned."""
     if isinstance(source, str | Path):
         return Path(source), read_named(Path(source), form)

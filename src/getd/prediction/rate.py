@@ -6,6 +6,7 @@ from getd.calibration.confidence import log_fit
 from getd.evaluation.ranks import rank_facts
 from getd.facts.facts import Facts, count
 from getd.prediction.answer import Answerer, Progress
+from getd.prediction.question import Labels
 
 BATCH_ROWS = 512  # facts in a batch
 
@@ -14,7 +15,7 @@ BATCH_ROWS = 512  # facts in a batch
 class Rating:
     """What a run thinks of a fact."""
 
-    fact: tuple[str, ...]  # relation label, then entities
+    fact: Labels  # relation label, then entities
     plausibility: float  # mean log-probability of its entities, each at its position
     fit: float  # how well its worst entity fits its slot, judged by the other facts of the entity
     confidence: float | None  # the chance that it is true; None: the run is not calibrated
@@ -45,7 +46,7 @@ def suspicious(answerer: Answerer, top: int, progress: Progress) -> list[Rating]
     kb = answerer.kb
     total = sum(count(blocks) for blocks in kb.splits.values())
     done = 0
-    worst: list[tuple[float, str, int, int]] = []  # how good it looks, split, arity, row
+    worst = []  # how good it looks, split, arity, row
     for split, blocks in kb.splits.items():
         for arity, facts in blocks.items():
             for start in range(0, len(facts), BATCH_ROWS):

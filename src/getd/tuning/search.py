@@ -33,9 +33,8 @@ class SeededByTrial(TPESampler):
         self._first = first
 
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
-        # As a new sampler: it has drawn nothing yet.
         seed = self._seed + TRIAL_STRIDE * trial.number
-        super().__init__(seed=seed, constant_liar=True)
+        super().__init__(seed=seed, constant_liar=True)  # as new: it has drawn nothing yet
 
     def sample_independent(
         self,

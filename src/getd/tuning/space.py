@@ -91,8 +91,9 @@ def read_space(space: str | Tables, config: Config) -> Space:
     if space in SPACES:
         path = Path(__file__).parent / "spaces" / f"{space}.toml"
     elif not path.exists():
-        hint = f"{nearest(space, SPACES)} (there are {', '.join(SPACES)})"
-        raise ConfigError(f"no space or file {space!r}{hint}")
+        raise ConfigError(
+            f"no space or file {space!r}{nearest(space, SPACES)} (there are {', '.join(SPACES)})"
+        )
     return _build(space, read_toml(path), config)
 
 
@@ -102,8 +103,9 @@ def _build(name: str, tables: Tables, config: Config) -> Space:
     for section, keys in tables.items():
         is_table = isinstance(keys, Mapping) and all(isinstance(v, Mapping) for v in keys.values())
         if section not in ("model", "training") or not is_table:
-            expected = "tables [model.KEY] and [training.KEY]"
-            raise ConfigError(f"{name}: expected {expected}, found {section!r}")
+            raise ConfigError(
+                f"{name}: expected tables [model.KEY] and [training.KEY], found {section!r}"
+            )
 
         known = settings[section]
         for key, values in keys.items():

@@ -63,6 +63,5 @@ def _open_server(address: str) -> BaseStorage:
     except ImportError:
         raise ConfigError(f"no driver for {kind}: pip install 'getd[distributed]'") from None
     except (SQLAlchemyError, ValueError) as error:
-        # The address may hold a password, so it is not repeated.
-        reason = str(error).splitlines()[0]
+        reason = str(error).splitlines()[0]  # not the address, which may hold a password
         raise ConfigError(f"the {kind} storage cannot be opened: {reason}") from None

@@ -5,14 +5,15 @@ server. A process that dies loses its trial; the next process tries the same set
 """
 
 import json
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import monotonic, perf_counter, sleep
 from typing import Any
 
 import optuna
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
+from optuna.logging import ERROR, set_verbosity
 from optuna.trial import FrozenTrial, TrialState
 
 from getd.choices import Pruning
@@ -70,7 +71,7 @@ class Study:
         self._study = retry(lambda: self._open(storage, name, pruning))
 
     def _open(self, storage: str, name: str, pruning: Pruning) -> optuna.Study:
-        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        set_verbosity(ERROR)
         study = optuna.create_study(
             storage=open_storage(storage),
             sampler=SeededByTrial(self.seed, self.space.values_of(self.config)),
@@ -89,8 +90,10 @@ class Study:
             if key not in stored:
                 study.set_user_attr(key, value)
             elif stored[key] != value:
-                begun = f"the study {name} of {storage} was begun with another {key}"
-                raise ConfigError(f"{begun}; name another study")
+                raise ConfigError(
+                    f"the study {name} of {storage} was begun with another {key}; "
+                    "name another study"
+                )
         return study
 
     def run(self, kb: KnowledgeBase, trials: int, callbacks: TuningCallbacks | None = None) -> None:
@@ -111,7 +114,7 @@ class Study:
             if finished + running < trials:
                 self._run_trial(kb, trials, callbacks)
             else:
-                time.sleep(POLL_SECONDS)  # other processes run the last ones
+                sleep(POLL_SECONDS)  # other processes run the last ones
 
     def trials(self) -> list[Trial]:
         """Return all trials so far."""
@@ -140,25 +143,26 @@ class Study:
 
     def _run_trial(self, kb: KnowledgeBase, trials: int, callbacks: TuningCallbacks) -> None:
         space = {name: distribution(dimension) for name, dimension in self.space.items()}
-        trial = self._study.ask(space)
+        study = self._study
+        trial = study.ask(space)
         number = trial.number
         trial.set_user_attr("worker", worker())
 
         # Another process may have started the last trial at the same moment.
-        stored = self._study.get_trials(deepcopy=False)
+        stored = study.get_trials(deepcopy=False)
         counted = [each.number for each in stored if each.state in (*FINISHED, TrialState.RUNNING)]
         if number in counted[trials:]:
-            self._study.tell(trial, state=TrialState.FAIL)
+            study.tell(trial, state=TrialState.FAIL)
             return
 
-        start = time.perf_counter()
+        start = perf_counter()
         config = self.config.with_values(trial.params)
         try:
             state = self._train(kb, config, trial, callbacks.training(number, self.epochs))
-            trial.set_user_attr("seconds", round(time.perf_counter() - start, 1))
-            curve = self._study.get_trials(deepcopy=False)[number].intermediate_values
+            trial.set_user_attr("seconds", round(perf_counter() - start, 1))
+            curve = study.get_trials(deepcopy=False)[number].intermediate_values
             mrr = max(curve.values()) if state == TrialState.COMPLETE else None
-            self._study.tell(trial, mrr, state)
+            study.tell(trial, mrr, state)
         except KeyboardInterrupt:
             self._lose(number)
             raise Interrupted("resume with the same command") from None
@@ -173,13 +177,13 @@ class Study:
     def _train(
         self, kb: KnowledgeBase, config: Config, trial: optuna.Trial, callbacks: Callbacks
     ) -> TrialState:
-        last_sign = time.monotonic()
+        last_sign = monotonic()
 
         def on_batch(epoch: int, done: int, total: int) -> None:
             nonlocal last_sign
-            if time.monotonic() - last_sign > SIGN_SECONDS:
+            if monotonic() - last_sign > SIGN_SECONDS:
                 trial.set_user_attr("worker", worker())
-                last_sign = time.monotonic()
+                last_sign = monotonic()
             callbacks.on_batch(epoch, done, total)
 
         def on_epoch(epoch: Epoch) -> None:

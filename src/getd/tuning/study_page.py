@@ -9,7 +9,7 @@ from getd.io.atomic import atomic_path
 from getd.plots import studies
 from getd.plots.style import html_figure
 from getd.tuning.study import Study
-from getd.tuning.trial import Trial, best_trial, describe_states, short
+from getd.tuning.trial import Trial, Trials, best_trial, describe_states, short
 from getd.visible import visible
 
 PAGE = Path(__file__).with_name("study_page.html")
@@ -30,7 +30,7 @@ def write_page(study: Study, path: Path) -> Path:
     return path
 
 
-def _summary(trials: Sequence[Trial], best: Trial | None) -> str:
+def _summary(trials: Trials, best: Trial | None) -> str:
     text = f"<p>{len(trials)} trials: {describe_states(trials) or 'none yet'}. "
     text += "Chosen on validation; test was not read.</p>"
     if best is not None:
@@ -40,7 +40,7 @@ def _summary(trials: Sequence[Trial], best: Trial | None) -> str:
     return text
 
 
-def _pictures(study: Study, trials: Sequence[Trial], best: Trial | None) -> list[str]:
+def _pictures(study: Study, trials: Trials, best: Trial | None) -> list[str]:
     shown = [trial for trial in trials if studies.is_drawn(trial)]
     if not shown:
         return []
@@ -59,7 +59,7 @@ def _pictures(study: Study, trials: Sequence[Trial], best: Trial | None) -> list
     return [html_figure(figure, caption) for caption, figure in pictures.items()]
 
 
-def _table(trials: Sequence[Trial], best: Trial | None, names: Sequence[str]) -> str:
+def _table(trials: Trials, best: Trial | None, names: Sequence[str]) -> str:
     header = ["trial", "state", "MRR", "epochs", "minutes", *names]
     lines = [f"<tr>{_cells('th', header)}</tr>"]
     for trial in sorted(trials, key=lambda trial: -(trial.mrr or 0.0)):

@@ -26,13 +26,16 @@ class Trial:
         return self.about.get("seconds")
 
 
-def best_trial(trials: Sequence[Trial]) -> Trial | None:
+Trials = Sequence[Trial]
+
+
+def best_trial(trials: Trials) -> Trial | None:
     """Return the completed trial with the highest MRR; the earlier one of two that tie."""
     done = [trial for trial in trials if trial.state == "complete"]
     return max(done, key=lambda trial: (trial.mrr or 0.0, -trial.number), default=None)
 
 
-def describe_states(trials: Sequence[Trial]) -> str:
+def describe_states(trials: Trials) -> str:
     """Say how many trials are in each state; empty: there are none."""
     return ", ".join(f"{number} {state}" for state, number in counts(trials).items() if number)
 
@@ -42,7 +45,7 @@ def short(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def counts(trials: Sequence[Trial]) -> dict[str, int]:
+def counts(trials: Trials) -> dict[str, int]:
     """Count the trials in each state."""
     states = [trial.state for trial in trials]
     return {state: states.count(state) for state in STATES}

@@ -60,14 +60,14 @@ def tune(
     path = Path(out or Path("runs", f"{name}-tuned"))
     before = opened.get_note("run") or {}
     if path.exists() and before.get("path") != str(path):
-        refused = f"{path} is there and not of this study"
-        raise RunError(f"{refused}; choose another place with --out")
+        raise RunError(f"{path} is there and not of this study; choose another place with --out")
 
     opened.run(kb, trials, callbacks)
     best = opened.best()
     if best is None:
-        hint = "try more trials, or pruning none"
-        raise RunError(f"every trial of this study was pruned or lost; {hint}")
+        raise RunError(
+            "every trial of this study was pruned or lost; try more trials, or pruning none"
+        )
     return StudyResult(opened, best, _retrain(opened, best, kb, RunFolder(path), retraining))
 
 
