@@ -9,9 +9,6 @@ import pytest
 from benchmarks.harness import Figure
 from benchmarks.house import PACKAGE, Source, exceptions, measure, read_sources
 
-# Bars that do not hold yet, with the value that must not get worse.
-OPEN_BARS: dict[str, float] = {}
-
 EXAMPLE = '''"""A module."""
 
 LIMIT = 3  # a comment at the end of a line
@@ -49,12 +46,7 @@ def figures() -> list[Figure]:
 
 @pytest.mark.parametrize("figure", figures(), ids=lambda figure: figure.name)
 def test_the_package_keeps_to_its_bars(figure: Figure, sources: list[Source]) -> None:
-    worst = OPEN_BARS.get(figure.name)
-    if worst is None:
-        assert figure.holds, "\n".join([f"{figure.value} {figure.unit}", *exceptions(sources)])
-    else:
-        assert not figure.holds, "the bar holds now: take it out of OPEN_BARS"
-        assert figure.value >= worst if figure.at_least else figure.value <= worst
+    assert figure.holds, "\n".join([f"{figure.value} {figure.unit}", *exceptions(sources)])
 
 
 def test_every_file_of_the_package_is_measured(sources: list[Source]) -> None:
