@@ -75,6 +75,19 @@ def test_remember_shows_validation_with_and_without_memory(getd: Getd, run: Path
     assert cells(out, "with memory") == [cell(open_run(run).evaluate("valid").mrr)]
 
 
+def test_tune_shows_a_line_for_each_trial_unless_it_is_quiet(
+    getd: Getd, run: Path, tmp_path: Path
+) -> None:
+    space = tmp_path / "space.toml"
+    space.write_text("[training.batch_size]\nchoices = [16, 32]\n")
+    command = ["tune", run.parent, "--model", "n-cp", "--space", space, "--study"]
+    command += [tmp_path / "study.db", "--set", "training.epochs=1", "--out", tmp_path / "tuned"]
+    shown = getd(*command, "--trials", 1)
+    assert shown.code == 0, shown.err
+    assert shown.err.count("trial 0  complete  valid MRR") == 1
+    assert "trial 1  " not in getd(*command, "--trials", 2, "--quiet").err
+
+
 def test_datasets_shows_every_data_set_under_its_columns(getd: Getd) -> None:
     out = getd("datasets").out
     head = "name what licence source place arity train valid test entities relations"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from getd.run import Run
@@ -137,8 +138,23 @@ def test_what_it_tells_of_itself(client: TestClient, run: Run) -> None:
         "roles": ["player", "club", "season"],
         "facts": 864,
     }
+
+
+def test_the_map_shows_the_two_directions_in_which_vectors_differ_most(
+    client: TestClient, run: Run
+) -> None:
     points = client.get("/map").json()
-    assert {point["entity"] for point in points} == set(run.kb.entities)
+    assert [point["entity"] for point in points] == list(run.kb.entities)
+
+    vectors = run.opened.model.entity.weight.detach().double().numpy()
+    vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    centred = vectors - vectors.mean(axis=0)
+    values, directions = np.linalg.eigh(centred.T @ centred)
+    plane = np.array([(point["x"], point["y"]) for point in points])
+    for axis, direction in enumerate(directions[:, np.argsort(-values)[:2]].T):
+        expected = centred @ direction
+        sign = np.sign(expected @ plane[:, axis])
+        assert np.allclose(plane[:, axis], sign * expected, atol=1e-4)
 
 
 def test_requests_are_counted_by_path_and_unknown_paths_as_one(served: OpenedRun) -> None:

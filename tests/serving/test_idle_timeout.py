@@ -34,9 +34,10 @@ def test_idle_connections_are_closed_and_a_taken_port_is_one_line(
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:
-            with socket.create_connection(("127.0.0.1", port), timeout=60) as idle:
-                idle.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n")
-                assert idle.recv(100) == b""
+            for beginning in (b"", b"GET /health HTTP/1.1\r\nHost: localhost\r\n"):
+                with socket.create_connection(("127.0.0.1", port), timeout=60) as idle:
+                    idle.sendall(beginning)
+                    assert idle.recv(100) == b""
             with socket.create_connection(("127.0.0.1", port), timeout=60) as busy:
                 for _ in range(2):
                     busy.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
