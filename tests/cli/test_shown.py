@@ -85,6 +85,7 @@ def test_tune_shows_a_line_for_each_trial_unless_it_is_quiet(
     shown = getd(*command, "--trials", 1)
     assert shown.code == 0, shown.err
     assert shown.err.count("trial 0  complete  valid MRR") == 1
+    assert "The best settings, by validation MRR" in shown.out
     assert "trial 1  " not in getd(*command, "--trials", 2, "--quiet").err
 
 

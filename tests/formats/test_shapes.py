@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import time
@@ -116,6 +117,31 @@ def test_a_header_of_many_columns_is_told_in_short_for_each_of_many_bad_rows(
         read_named(path, "csv")
     assert time.process_time() - begin < SECONDS
     assert max(map(len, str(caught.value).split("\n"))) <= 300
+
+
+LONG = "x" * 200_000  # more than Python's CSV reader takes by itself
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"relation,{LONG},b\nr,c,d\n", ("r", "c", "d")),
+        (f'relation,e1,e2\nr,"{LONG}",b\n', ("r", LONG, "b")),
+        (f"a,r,{LONG}\nb,r,c\n", ("r", "a", LONG)),
+        (f'a,r,"{LONG}"\nb,r,c\n', ("r", "a", LONG)),
+    ],
+    ids=["header", "quoted", "hyper-relational", "hyper-relational, quoted"],
+)
+def test_csv_may_have_long_fields_whatever_was_read_before(
+    tmp_path: Path, text: str, expected: tuple[str, ...]
+) -> None:
+    before = csv.field_size_limit(131_072)  # as in a new process
+    try:
+        path = tmp_path / "facts.csv"
+        path.write_text(text)
+        assert read_named(path).rows()[0] == expected
+    finally:
+        csv.field_size_limit(before)
 
 
 def test_a_parquet_file_with_any_bit_of_its_first_page_flipped_is_read_or_refused(

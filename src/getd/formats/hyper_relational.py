@@ -15,7 +15,14 @@ import polars as pl
 from getd.errors import WriteError
 from getd.facts.named import NamedFacts, NamedFactsBuilder
 from getd.facts.relation import Relation, Roles
-from getd.formats.csv_rows import Rows, looks_like_csv, read_csv_rows, report, report_empty
+from getd.formats.csv_rows import (
+    Rows,
+    allow_long_fields,
+    looks_like_csv,
+    read_csv_rows,
+    report,
+    report_empty,
+)
 from getd.formats.format import Format, Head, ReadOptions
 from getd.formats.line_writer import BlockTexts, write_facts
 from getd.io.lines import MAX_LINE
@@ -63,6 +70,7 @@ def is_hyper_csv(head: Head) -> bool:
     """Whether rows have an odd length, no header, and the relation of the first comes again."""
     if not looks_like_csv(head):
         return False
+    allow_long_fields()
     try:
         is_cut = len(head.data) == MAX_LINE  # then the last line may be, too
         rows = list(csv.reader(head.lines[:-1] if is_cut else head.lines))
