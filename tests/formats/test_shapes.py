@@ -119,6 +119,17 @@ def test_a_header_of_many_columns_is_told_in_short_for_each_of_many_bad_rows(
     assert max(map(len, str(caught.value).split("\n"))) <= 300
 
 
+def test_a_footer_with_an_endless_list_is_left_to_polars(tmp_path: Path) -> None:
+    """Numbers with a point take no byte to skip, so the end of the file would not end them."""
+    footer = b"\x19\xf7" + b"\xff" * 8 + b"\x7f"  # a list of 2^63 of them
+    path = tmp_path / "facts.parquet"
+    path.write_bytes(b"PAR1\0" + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    begin = time.process_time()
+    with pytest.raises(FactFileError, match="expected a whole Parquet file, found a broken one"):
+        read_named(path)
+    assert time.process_time() - begin < SECONDS
+
+
 LONG = "x" * 200_000  # more than Python's CSV reader takes by itself
 
 

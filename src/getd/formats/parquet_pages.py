@@ -112,6 +112,8 @@ def _read_list(file: BinaryIO) -> list[Any]:
     if length == 15:
         length = _read_varint(file)
     kind = max(head & 15, _I8)  # a boolean is a byte
+    if kind == _DOUBLE:
+        raise TypeError  # Parquet has none, and skipping them would never reach the end
     return [_read_value(file, kind) for _ in range(length)]
 
 
