@@ -14,6 +14,7 @@ import pytest
 
 import getd as package
 from getd.cli.app import main
+from getd.cli.commands.info import MAX_ROWS
 from getd.formats.registry import read_named
 from tests.conftest import Result
 
@@ -166,3 +167,16 @@ def test_output_into_a_pipe_that_closes_is_no_error() -> None:
     )
     piped = f"{getd} datasets --json | true; exit ${{PIPESTATUS[0]}}"
     assert subprocess.run(["bash", "-c", piped], capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("extra", "title"), [(0, "Relations"), (1, "Relations, the {} largest of {}")]
+)
+def test_info_says_how_many_relations_it_does_not_show(
+    getd: Getd, tmp_path: Path, extra: int, title: str
+) -> None:
+    number = MAX_ROWS + extra
+    path = tmp_path / "facts.tsv"
+    path.write_text("".join(f"r{i}\ta\tb\n" for i in range(number)))
+    lines = getd("info", path).out.splitlines()
+    assert title.format(MAX_ROWS, number) in lines

@@ -32,6 +32,21 @@ def test_what_predict_ranks_is_what_evaluate_ranks(quick_run: Run) -> None:
                 assert 1 + above + level / 2 == ranks[row, position]
 
 
+def test_as_many_questions_are_scored_together_as_the_budget_allows(
+    quick_run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = quick_run
+    monkeypatch.setattr("getd.prediction.answer.SCORE_BUDGET", 3 * run.kb.n_entities + 1)
+    facts = run.kb.decode(run.kb.split("test")[3].take(slice(0, 7)))
+    questions = [run.question(relation, ["?", *others]) for relation, _, *others in facts]
+    batches = [len(numbers) for numbers, _, _ in run.predictor.answerer._batches(questions)]
+    assert batches == [3, 3, 1]
+
+    alone = [run.answer([question], top=3)[0] for question in questions]
+    together = run.answer(questions, top=3)
+    assert [[a.name for a in each] for each in together] == [[a.name for a in e] for e in alone]
+
+
 def test_relations_of_the_same_arity_are_ranked_by_the_scores_of_the_model(quick_run: Run) -> None:
     run = quick_run
     facts = run.kb.split("test")[4].take(slice(0, 10))

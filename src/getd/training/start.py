@@ -10,7 +10,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -76,9 +76,8 @@ def train(
 
         # A new folder is created once the trainer stands: until then mistakes leave no file behind.
         with trainer_of(kb, config) as trainer:
-            config = replace(config, training=trainer.settings)
             if not is_resumed:
-                _create(kb, folder, config)
+                _create(kb, folder, config, trainer.settings)
                 stack.enter_context(owned(folder.path))
             elif folder.checkpoint.exists():
                 trainer.resume(folder.checkpoint)
@@ -129,8 +128,11 @@ def _run(trainer: Trainer, folder: RunFolder, callbacks: Callbacks) -> None:
         raise Interrupted(f"resume with: getd train --resume --out {folder.path}") from None
 
 
-def _create(kb: KnowledgeBase, folder: RunFolder, config: Config) -> None:
-    """Write the files of a new run at once; a run that is there is replaced by them."""
+def _create(kb: KnowledgeBase, folder: RunFolder, config: Config, settings: TrainSettings) -> None:
+    """Write the files of a new run at once; a run that is there is replaced by them.
+
+    ``settings`` say what was chosen where the config leaves it open.
+    """
     is_replaced = folder.exists()
     if not is_replaced and folder.path.exists():
         clear_empty(folder.path)
@@ -139,7 +141,7 @@ def _create(kb: KnowledgeBase, folder: RunFolder, config: Config) -> None:
         with atomic_path(folder.path, replace=is_replaced) as temporary:
             temporary.mkdir()
             new = RunFolder(temporary)
-            new.write_config(config.tables())
+            new.write_config({**config.tables(), "training": settings.model_dump()})
             new.write_json("model.json", sizes_record(model_sizes(kb)))
             choices = {"validation_filter": filter_splits(kb, "valid")}
             new.write_json("environment.json", environment() | choices)

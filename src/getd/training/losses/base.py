@@ -12,6 +12,8 @@ from torch import Tensor
 from getd.runs.config import TrainSettings
 
 Pairs = tuple[Tensor, Tensor]  # rows, ascending, and columns
+Target = Tensor | Pairs  # the answer of each question (b,), or rows and columns of several answers
+Weight = float | Tensor  # of every question, or of each, (b, 1)
 Scored = TypeVar("Scored")
 Loss = Callable[[Scored, TrainSettings], Tensor]  # the mean loss of a batch, for autograd
 

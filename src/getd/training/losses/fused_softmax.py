@@ -7,9 +7,8 @@ r"""The paper's loss (eq. 8 and 9), fused with the scoring: a softmax over all c
 Scores are dot products of queries and candidates. They are never kept: value and gradients come
 from one pass over tiles of scores that fit into the caches. A tile is scored, exponentiated,
 filtered and multiplied into both gradients before the next one overwrites it; the division by the
-sum is folded into the queries. With so many candidates that a tile cannot hold all of them for
-enough questions, candidates are cut too, and every tile is scored twice: for the sums, then for
-the gradients.
+sum is folded into the queries. Where a tile cannot hold all candidates of enough questions, they
+are cut too, and every tile is scored twice: for the sums, then for the gradients.
 
 With ``precision = "bf16"`` scores, exponentials and the factors of all products have 8 bits; the
 answers' scores, the sums, the loss and the gradients that are kept have 24.
@@ -28,8 +27,9 @@ import torch
 from torch import Tensor
 
 from getd.runs.config import TrainSettings
-from getd.training.losses.base import Pairs
+from getd.training.losses.base import Pairs, Target, Weight
 
+DType = torch.dtype
 MIN_ROWS = 192  # questions in a tile with all candidates: with fewer, matrix products are slow
 MAX_ROWS = 256  # questions in a tile that does not hold all candidates
 ACCELERATOR_BUDGET = 1 << 26  # scores in a tile where no cache limits it
@@ -37,13 +37,10 @@ MAX_LOG_SUM = 69  # float32 sums of exponentials between e^-69 and e^69 are exac
 
 
 class LossSum:
-    """A sum of losses, some of which bring the gradients of their last step along.
-
-    ``buffers`` keep the gradients of tables from step to step, so that no memory is allocated.
-    """
+    """A sum of losses, some of which bring the gradients of their last step along."""
 
     def __init__(self, buffers: dict[Tensor, Tensor], settings: TrainSettings) -> None:
-        self._buffers = buffers
+        self._buffers = buffers  # for the gradients of tables, kept from step to step
         self._smoothing = settings.label_smoothing
         self._in_bf16 = settings.precision == "bf16"
         self._values: list[Tensor] = []
@@ -61,12 +58,7 @@ class LossSum:
         self._grads.append(None)
 
     def add_softmax(
-        self,
-        query: Tensor,
-        table: Tensor,
-        target: Tensor | Pairs,
-        left_out: Pairs,
-        weight: float | Tensor,
+        self, query: Tensor, table: Tensor, target: Target, left_out: Pairs, weight: Weight
     ) -> None:
         """Add :func:`softmax_gradients`; a table occurs once in a sum."""
         if table.is_leaf:
@@ -105,41 +97,23 @@ class Gradients(NamedTuple):
 def softmax_gradients(
     query: Tensor,
     table: Tensor,
-    target: Tensor | Pairs,
+    target: Target,
     left_out: Pairs,
     smoothing: float,
-    weight: float | Tensor,
+    weight: Weight,
     into: Gradients,
     in_bf16: bool = False,
 ) -> Tensor:
     """Compute the weighted sum of the losses of questions, and leave its gradients in ``into``.
 
-    Parameters
-    ----------
-    query
-        ``(b, d)``, one vector per question.
-    table
-        ``(n, d)``, one vector per candidate.
-    target
-        ``(b,)``, the answer of each question; or rows and columns of several answers, which share
-        the weight equally.
-    left_out
-        Rows (ascending) and columns of the candidates that take no part, each pair once and none
-        a target.
-    smoothing
-        Weight spread over all candidates that take part; the rest stays on the target.
-    weight
-        Of every question, or of each, ``(b, 1)``.
-    in_bf16
-        Whether scores and exponentials, and the factors of all products, are rounded to bf16.
+    ``query`` ``(b, d)`` has a vector per question, ``table`` ``(n, d)`` one per candidate. Several
+    answers of a question share its weight equally. ``left_out`` are the candidates that take no
+    part, each once and none an answer. ``smoothing`` is the weight that is spread over all
+    candidates that take part; the rest stays on the answers.
 
-    Notes
-    -----
     Scores are exponentiated as they are. Only if a sum leaves the safe range, everything is
     computed again in full precision, with the largest score of each question taken off.
 
-    Examples
-    --------
     >>> one, nothing = torch.tensor([[1.0]]), (torch.tensor([], dtype=torch.long),) * 2
     >>> into = Gradients(torch.empty(1, 1), torch.empty(4, 1))
     >>> loss = softmax_gradients(one, torch.zeros(4, 1), torch.tensor([2]), nothing, 0, 1, into)
@@ -147,12 +121,11 @@ def softmax_gradients(
     (tensor(4.), tensor([ 0.2500,  0.2500, -0.7500,  0.2500]))
     """
     # Gradients of the table are linear in the queries: there the weights of questions go.
-    weighted = query
-    weights: Tensor | None = None
+    weights: Weight = 1.0
     if isinstance(weight, Tensor):
         weights = weight.to(query.dtype)
-        weighted = query * weights
         weight = 1.0
+    weighted = query * weights
 
     # The gradients of the log-sums; NaN fails the comparison too.
     operands = (query, weighted, table, left_out, into)
@@ -179,8 +152,7 @@ def softmax_gradients(
         shared = weighted[rows].mul_(share)
         into.table.index_add_(0, columns, shared, alpha=-weight * (1 - smoothing))
     into.query.sub_(answers, alpha=weight * (1 - smoothing))
-    weighted_log_sums = log_sums if weights is None else log_sums * weights
-    loss = weighted_log_sums.sum() - (1 - smoothing) * (weighted * answers).sum()
+    loss = (log_sums * weights).sum() - (1 - smoothing) * (weighted * answers).sum()
 
     # The mean score of all candidates that take part.
     if smoothing:
@@ -194,8 +166,7 @@ def softmax_gradients(
         into.table.sub_(shared.sum(dim=0), alpha=weight)
         into.table.index_add_(0, columns, shared[rows], alpha=weight)
         loss = loss - (weighted * mean).sum()
-    if weights is not None:
-        into.query.mul_(weights)
+    into.query.mul_(weights)
     return weight * loss
 
 
@@ -268,12 +239,7 @@ class _Block(NamedTuple):
 
 
 def _cut(
-    query: Tensor,
-    weighted: Tensor,
-    table: Tensor,
-    left_out: Pairs,
-    into: Gradients,
-    dtype: torch.dtype,
+    query: Tensor, weighted: Tensor, table: Tensor, left_out: Pairs, into: Gradients, dtype: DType
 ) -> tuple[list[_Block], Tensor]:
     """Cut questions, and candidates where needed, into tiles; with a buffer for their scores."""
     budget = None if query.device.type == "cpu" else ACCELERATOR_BUDGET
