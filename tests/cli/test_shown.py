@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -85,6 +86,7 @@ def test_tune_shows_a_line_for_each_trial_unless_it_is_quiet(
     shown = getd(*command, "--trials", 1)
     assert shown.code == 0, shown.err
     assert shown.err.count("trial 0  complete  valid MRR") == 1
+    assert re.search(r"; best 0\.\d+ \(trial 0\), 1 of 1$", shown.err, re.MULTILINE)
     assert "The best settings, by validation MRR" in shown.out
     assert "trial 1  " not in getd(*command, "--trials", 2, "--quiet").err
 
