@@ -99,8 +99,8 @@ def test_auto_is_what_is_faster_for_large_tables(
     settings = TrainSettings()
     assert choose_precision(settings, table_of(MIN_TABLE), CPU) == expected
     assert choose_precision(settings, table_of(MIN_TABLE - 8), CPU) == "fp32"
-    sampled = TrainSettings(regime="sampled")
-    assert choose_precision(sampled, table_of(MIN_TABLE), CPU) == "fp32"
+    for other in (TrainSettings(regime="sampled"), TrainSettings(kvsall_loss="bce")):
+        assert choose_precision(other, table_of(MIN_TABLE), CPU) == "fp32"
 
 
 def test_a_machine_is_measured_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

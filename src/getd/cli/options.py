@@ -54,7 +54,7 @@ class Reading:
     ] = None
     one_arity: Annotated[
         bool,
-        flag("Reject files with facts of different arity (--arity, or that of the first fact)."),
+        flag("Reject files with mixed arities. Expected: --arity, or that of the first fact."),
     ] = False
     escaped: Annotated[bool, flag(r"Plain text uses the escapes \\ \t \n \r.")] = False
     relation: Annotated[

@@ -31,7 +31,8 @@ def choose_precision(
     """Settle what ``auto`` means for a training on this machine."""
     if settings.precision != "auto":
         return settings.precision
-    if not isinstance(model, DotProductModel) or settings.regime == "sampled":
+    has_no_products = settings.regime == "sampled" or settings.kvsall_loss != "softmax"
+    if has_no_products or not isinstance(model, DotProductModel):
         return "fp32"
     is_large = model.candidates(0).numel() >= MIN_TABLE
     return "bf16" if is_large and is_bf16_faster(device) else "fp32"

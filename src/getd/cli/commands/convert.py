@@ -16,7 +16,7 @@ def convert(
     out: Annotated[
         str,
         Parameter(
-            help="New folder; or a file, if DATA is one. A file is split 8:1:1 into a folder."
+            help="Folder, or a file if DATA is a file. A file written to a folder is split 8:1:1."
         ),
     ],
     /,
@@ -31,7 +31,7 @@ def convert(
 ) -> None:
     """Convert a data set to another file format.
 
-    Every fact is kept, in its order, with duplicates.
+    All facts are kept in order, including duplicates.
     """
     from getd.api import convert as convert_facts
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def predict(
     run: RunPath,
     /,
-    *question: Annotated[str, Parameter(help="Relation and entities, ? for what to predict.")],
+    *question: Annotated[str, Parameter(help="Relation and entities, with ? for what to predict.")],
     top: Annotated[int, Parameter(help="Number of answers.")] = 10,
     include_known: Annotated[bool, flag("Include answers that are already known.")] = False,
     why: Annotated[bool, flag("Show the training facts that support each answer most.")] = False,

@@ -18,7 +18,7 @@ def rate(
     *,
     suspicious: Annotated[
         int | None,
-        Parameter(help="Instead, list this many known facts that look most like mistakes."),
+        Parameter(help="List this many facts of the run that look most like mistakes."),
     ] = None,
     format: Format = "auto",  # noqa: A002
     json: Json = False,

@@ -19,9 +19,9 @@ def remember(
 ) -> None:
     """Add a memory of the training facts to a run.
 
-    Entities that co-occur in training facts then count too. Nothing is trained: the weights of the
-    memory are fitted on validation and stored in the run, and evaluate and predict use them from
-    then on. Test is not read.
+    Scores then also depend on which entities co-occur in training facts. Nothing is trained: the
+    weights of the memory are fitted on validation and stored in the run, and evaluate and
+    predict use them from then on. Test is not read.
     """
     from getd.api import open_run
 

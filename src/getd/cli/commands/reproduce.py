@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def reproduce(
     *rows: Annotated[
         str,
-        Parameter(help="Names of rows, or list to show them all. None: only write the page."),
+        Parameter(help="Names of rows, or list to show them all. Default: only write the page."),
     ],
     all: Annotated[bool, flag("Measure every row.")] = False,  # noqa: A002
     seeds: Annotated[int, Parameter(help="Number of seeds (0 … N-1).")] = 1,
