@@ -77,8 +77,6 @@ class TrainSettings(Settings):
 
     @model_validator(mode="after")
     def _what_goes_together(self) -> Self:
-        if self.relation_loss and self.regime == "kvsall":
-            raise ValueError("relation_loss goes with the regimes 1vsall and sampled")
         if self.question_weight and self.kvsall_loss != "softmax":
             raise ValueError("question_weight goes with the kvsall_loss softmax")
         if self.self_adversarial and self.sampled_loss == "softmax":

@@ -92,29 +92,39 @@ def test_the_gradients_of_questions_with_their_answers_are_those_of_the_formula(
     facts_by_arity = {arity: blocks()[arity]}
     known = KnownAnswers.build([facts_by_arity])
     settings = TrainSettings(
-        regime="kvsall", label_smoothing=smoothing, n3=0.1, question_weight=power
+        regime="kvsall",
+        label_smoothing=smoothing,
+        n3=0.1,
+        question_weight=power,
+        relation_loss=0.7,
     )
     regime, model = (
         KvsAll(facts_by_arity, known, N_ENTITIES, settings, torch.device("cpu")),
         small_model(form, (arity,)),
     )
-    for position in range(arity):
+    slots: list[int | None] = [*range(arity), None]
+    for block, position in enumerate(slots):
         before = copy_weights(model)
         begin(model, before)
-        step = regime.prepare(Batch(position, np.array([3, 1, 7, 8])))
+        step = regime.prepare(Batch(block, np.array([3, 1, 7, 8])))
         loss = step.backward(model)
         left = {key: p.grad.to_dense() for key, p in model.named_parameters() if p.grad is not None}
         begin(model, before)
-        scores = model.score_candidates(step.relation, step.entities, position)
+        if position is None:
+            scores = model.score_relations(step.entities)
+            expected = torch.zeros((), dtype=torch.float64)
+        else:
+            scores = model.score_candidates(step.relation, step.entities, position)
+            factors = model.given_factors(step.relation, step.entities, position)
+            expected = 0.1 * torch.stack([(f.abs() ** 3).sum() for f in factors]).sum() / 4
         labels = torch.zeros_like(scores)
         labels[step.answers] = 1
-        cubed = [f.abs() ** 3 for f in model.given_factors(step.relation, step.entities, position)]
         softmax = KVSALL_LOSSES["softmax"]
         weights = labels.sum(dim=1) ** power
-        expected = 0.1 * sum(c.sum() for c in cubed) / 4
+        share = 0.7 if position is None else 1.0
         for row, weight in enumerate(weights / weights.sum()):
             question = LabelledScores(scores[row : row + 1], labels[row : row + 1])
-            expected = expected + weight * softmax(question, settings)
+            expected = expected + share * weight * softmax(question, settings)
         expected.backward()
         assert loss == pytest.approx(expected.item())
         for key, parameter in model.named_parameters():
@@ -122,6 +132,21 @@ def test_the_gradients_of_questions_with_their_answers_are_those_of_the_formula(
                 assert torch.allclose(left[key], parameter.grad.to_dense(), rtol=1e-6, atol=1e-9), (
                     key
                 )
+
+
+def test_with_a_relation_loss_entities_ask_for_all_relations_between_them() -> None:
+    facts = blocks()[3]
+    settings = TrainSettings(regime="kvsall", relation_loss=1.0)
+    known = KnownAnswers.build([{3: facts}])
+    regime = KvsAll({3: facts}, known, N_ENTITIES, settings, torch.device("cpu"))
+    assert len(regime.sizes) == 4
+    step = regime.prepare(Batch(3, np.arange(regime.sizes[3])))
+    assert step.position is None
+
+    rows, relations = step.answers
+    answered = torch.column_stack([relations, step.entities[rows]]).tolist()
+    assert sorted(answered) == np.unique(facts.rows(), axis=0).tolist()
+    assert len(step.entities) == len(step.entities.unique(dim=0))
 
 
 def test_others_are_the_known_answers_but_the_own() -> None:
