@@ -48,7 +48,7 @@ class Counts(Module):
         picks, rows = expand_spans(starts, sizes)
         return rows, self.values[picks], self.weights[picks]
 
-    def add_to(self, scores: Tensor, keys: Tensor, candidates: Candidates = None) -> None:
+    def add_to(self, scores: Tensor, keys: Tensor, candidates: Candidates) -> None:
         """Add to each row of ``scores`` ``(b, m)`` the weights of its key; none of an unknown key.
 
         Column ``j`` stands for value ``j``, or for ``candidates[j]``: distinct and ascending.
@@ -65,9 +65,7 @@ class Counts(Module):
 class CountsByName(ModuleDict):
     """Several :class:`Counts` by name; one that is missing counted nothing."""
 
-    def add_to(
-        self, scores: Tensor, name: str, keys: Tensor, candidates: Candidates = None
-    ) -> None:
+    def add_to(self, scores: Tensor, name: str, keys: Tensor, candidates: Candidates) -> None:
         """Add the weights of the counts of that name to ``scores``; see :meth:`Counts.add_to`."""
         if name in self:
             counts = self[name]

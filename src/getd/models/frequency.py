@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -26,7 +25,7 @@ class Frequency(ScoringModel):
 
     def __init__(self, sizes: ModelSizes) -> None:
         super().__init__(sizes)
-        self.counts = CountsByName()  # "arity-position": relation -> entities; "arity": relations
+        self.counts = CountsByName()  # "arity-position": relation -> entities
 
     @classmethod
     def from_facts(
@@ -34,6 +33,7 @@ class Frequency(ScoringModel):
     ) -> Frequency:
         """Count the facts.
 
+        >>> import numpy as np
         >>> facts = Facts(np.array([0, 0, 0]), np.array([[1, 2], [1, 3], [0, 3]]))
         >>> model = Frequency.from_facts({2: facts}, n_relations=1, n_entities=4)
         >>> model.score_candidates(torch.tensor([0]), torch.tensor([[2, 0]]), position=1).tolist()
@@ -41,11 +41,7 @@ class Frequency(ScoringModel):
         """
         model = cls(ModelSizes(n_entities, n_relations, sorted(blocks)))
         for arity, facts in blocks.items():
-            if not len(facts):
-                continue
-            no_key = np.zeros_like(facts.relation)
-            model.counts[f"{arity}"] = Counts(no_key, facts.relation, n_relations)
-            for position in range(arity):
+            for position in range(arity if len(facts) else 0):
                 counts = Counts(facts.relation, facts.entities[:, position], n_entities)
                 model.counts[f"{arity}-{position}"] = counts
         return model
@@ -62,8 +58,3 @@ class Frequency(ScoringModel):
             return scores
 
         return score_distinct(score, candidates)[row]
-
-    def score_relations(self, entities: Tensor) -> Tensor:
-        scores = entities.new_zeros(1, self.n_relations, dtype=torch.float64)
-        self.counts.add_to(scores, f"{entities.shape[1]}", entities.new_zeros(1))
-        return scores.expand(len(entities), -1)

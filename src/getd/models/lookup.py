@@ -38,8 +38,7 @@ class Lookup(ScoringModel):
         super().__init__(frequency.sizes)
         self.n_facts = dict(n_facts)  # of each arity
         self.frequency = frequency
-        # "arity-position-given": (relation, entity) -> entities; "arity-given": -> relations
-        self.counts = CountsByName()
+        self.counts = CountsByName()  # "arity-position-given": (relation, entity) -> entities
 
     @classmethod
     def from_facts(cls, blocks: Mapping[int, Facts], n_relations: int, n_entities: int) -> Lookup:
@@ -56,11 +55,7 @@ class Lookup(ScoringModel):
         model = cls(frequency, {arity: len(facts) for arity, facts in blocks.items()})
         for arity, facts in blocks.items():
             for given in range(arity if len(facts) else 0):
-                column = facts.entities[:, given]
-                counts = Counts(column, facts.relation, n_relations, share=True)
-                model.counts[f"{arity}-{given}"] = counts
-
-                keys = facts.relation * n_entities + column
+                keys = facts.relation * n_entities + facts.entities[:, given]
                 for position in set(range(arity)) - {given}:
                     counts = Counts(keys, facts.entities[:, position], n_entities, share=True)
                     model.counts[f"{arity}-{position}-{given}"] = counts
@@ -77,17 +72,7 @@ class Lookup(ScoringModel):
             for given in other_positions(entities, position):
                 keys = relation * self.n_entities + entities[:, given]
                 self.counts.add_to(sums, f"{arity}-{position}-{given}", keys, columns)
-            return self._break_ties(sums, frequency, arity)
+            parts = frequency / (1 + self.n_facts.get(arity, 0))
+            return sums.div_(GRID).round_().add_(parts).mul_(GRID)
 
         return score_distinct(score, candidates)
-
-    def score_relations(self, entities: Tensor) -> Tensor:
-        arity = entities.shape[1]
-        sums = entities.new_zeros(len(entities), self.n_relations, dtype=torch.float64)
-        for given in range(arity):
-            self.counts.add_to(sums, f"{arity}-{given}", entities[:, given].contiguous())
-        return self._break_ties(sums, self.frequency.score_relations(entities), arity)
-
-    def _break_ties(self, sums: Tensor, frequency: Tensor, arity: int) -> Tensor:
-        parts = frequency / (1 + self.n_facts.get(arity, 0))
-        return sums.div_(GRID).round_().add_(parts).mul_(GRID)
