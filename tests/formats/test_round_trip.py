@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from getd.datasets.convert import convert
+from getd.facts.encode import relations_of
 from getd.facts.knowledge_base import tuples_to_named
 from getd.facts.named import NamedFacts, NamedFactsBuilder
 from getd.facts.relation import Relation, relation_labels
@@ -27,7 +28,8 @@ def test_tsv_parquet_jsonl_csv_tsv_is_the_identity(
     tmp_path_factory: pytest.TempPathFactory, facts: list[tuple[str, ...]]
 ) -> None:
     folder = tmp_path_factory.mktemp("round")
-    write_named(tuples_to_named(facts), folder / "a.tsv", "tsv")
+    named = tuples_to_named(facts)
+    write_named(named, folder / "a.tsv", "tsv", relations_of([named]))
     for source, target in [
         ("a.tsv", "b.parquet"),
         ("b.parquet", "c.jsonl"),
@@ -63,7 +65,7 @@ def test_roles_survive_every_form_that_has_a_place_for_them(
             row += 1
     named = builder.build()
     for form in ("parquet", "jsonl", "csv"):
-        write_named(named, folder / f"facts.{form}", form)  # type: ignore[arg-type]
+        write_named(named, folder / f"facts.{form}", form, relations_of([named]))  # type: ignore[arg-type]
         again = read_named(folder / f"facts.{form}", form)  # type: ignore[arg-type]
         assert again.rows() == named.rows()
         assert set(again.signatures) == set(named.signatures)
@@ -99,7 +101,7 @@ def test_subject_relation_object_and_qualifiers_come_back(
     expected = [fact._replace(qualifiers=sorted(fact.qualifiers)) for fact in facts]
     assert hyper_facts(named) == expected
     path = tmp_path_factory.mktemp("hyper") / "facts.csv"
-    write_named(named, path, "hyper-csv")
+    write_named(named, path, "hyper-csv", relations_of([named]))
     assert hyper_facts(read_named(path, "hyper-csv")) == expected
 
 

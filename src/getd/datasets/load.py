@@ -9,7 +9,7 @@ from typing import Any
 
 from getd.choices import ReadFormat
 from getd.config import build
-from getd.datasets.catalogue import DATASETS, changed_files, data_names, find_dataset
+from getd.datasets.catalogue import DATA_NAMES, DATASETS, changed_files, find_dataset
 from getd.datasets.demo import demo_facts
 from getd.datasets.download import Progress
 from getd.datasets.settings import DataSettings
@@ -101,7 +101,7 @@ def _locate(data: str | Path, progress: Progress | None) -> _Source:
     split_files = find_splits(path) if path.is_dir() else SplitFiles({"": [path]})
 
     notices = []
-    if is_path and name in data_names():
+    if is_path and name in DATA_NAMES:
         notices.append(f"reading the path {data}, not the built-in data set of that name")
     if not is_path and name in DATASETS:
         changed = changed_files(name, split_files.files)
@@ -122,7 +122,7 @@ def _find_by_name(data: str | Path, progress: Progress | None) -> Path:
         return folder
     if Path(data).is_absolute() or len(Path(data).parts) > 1:
         raise DataNotFound(f"{data}: no such file or folder")
-    hint = nearest(str(data), data_names())
+    hint = nearest(str(data), DATA_NAMES)
     raise DataNotFound(f"no file, folder or data set {str(data)!r}{hint}")
 
 

@@ -131,11 +131,9 @@ def _parse_roles(text: str, arity: int) -> Roles | None:
         roles = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(roles, list) or len(roles) != arity:
-        return None
-    if not all(isinstance(role, str) and role for role in roles):
-        return None
-    return tuple(roles)
+    has_roles = isinstance(roles, list) and len(roles) == arity
+    is_sound = has_roles and all(isinstance(role, str) and role for role in roles)
+    return tuple(roles) if is_sound else None
 
 
 def _add_by_role(

@@ -187,10 +187,6 @@ class KnowledgeBase:
         """Keep the names, replace the facts of all splits."""
         return replace(self, splits=splits)
 
-    def with_entities(self, entities: Vocabulary, splits: Mapping[str, Blocks]) -> KnowledgeBase:
-        """Keep the relations, replace the entities, and the facts, which use the new ids."""
-        return replace(self, entities=entities, splits=splits)
-
     def known(self, *splits: str) -> KnownAnswers:
         """The known answers in these splits; in all splits if none is named."""
         blocks = [self.split(split) for split in splits or self.splits]

@@ -53,16 +53,12 @@ def encode_fact(
     return Facts(np.array([relation_id]), np.array([ids]))
 
 
-def parse_new_facts(path: Path, named: NamedFacts, kb: KnowledgeBase) -> list[Parsed]:
-    """Parse facts of known relations: the relation ids, and names, which may be new."""
-
-    def parse(relation: str, entities: Names) -> Parsed:
-        relation_id, names = parse_names(kb, relation, entities)
-        if OPEN in names and OPEN not in kb.entities:
-            raise FactError("expected names, found '?'")
-        return relation_id, names
-
-    return parse_each(path, named, parse)
+def parse_new_fact(kb: KnowledgeBase, relation: str, entities: Names) -> Parsed:
+    """Parse a fact of a known relation, whose entities may be new."""
+    relation_id, names = parse_names(kb, relation, entities)
+    if OPEN in names and OPEN not in kb.entities:
+        raise FactError("expected names, found '?'")
+    return relation_id, names
 
 
 def parse_each(path: Path, named: NamedFacts, parse: Callable[[str, Names], T]) -> list[T]:

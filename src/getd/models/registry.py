@@ -68,7 +68,7 @@ MODELS: dict[str, ModelEntry] = {
     "transe": ModelEntry(TransE, TransESettings, "TransE", DISTANCES),
 }
 # Counted from facts, never trained.
-BASELINES: dict[str, type[ScoringModel]] = {"frequency": Frequency, "lookup": Lookup}
+BASELINES: dict[str, type[Frequency | Lookup]] = {"frequency": Frequency, "lookup": Lookup}
 
 
 def model_settings(name: str, values: Mapping[str, Any]) -> ModelSettings:

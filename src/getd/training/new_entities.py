@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -86,7 +87,7 @@ def with_facts(kb: KnowledgeBase, named: NewFacts) -> tuple[KnowledgeBase, Ids]:
         }
 
     # Facts that any split has already are not added.
-    larger = kb.with_entities(entities, splits)
+    larger = replace(kb, entities=entities, splits=splits)
     known = larger.known()
     ids = dict(zip(names, entities.ids(names).tolist(), strict=True))
     rows: dict[int, list[list[int]]] = {}  # by arity

@@ -121,10 +121,6 @@ class Study:
         stored = self._study.get_trials(deepcopy=False)
         return [_plain(trial) for trial in stored if trial.state != TrialState.WAITING]
 
-    def best(self) -> Trial | None:
-        """Return the completed trial with the highest validation MRR."""
-        return best_trial(self.trials())
-
     def importances(self) -> dict[str, float]:
         """Return how much a setting matters for being among the best quarter; empty: too early."""
         mrrs = [trial.mrr for trial in self.trials() if trial.state == "complete"]

@@ -13,7 +13,7 @@ from getd.training.callbacks import Callbacks, Interrupted
 from getd.training.start import train
 from getd.tuning.space import Tables, read_space
 from getd.tuning.study import Study, TuningCallbacks
-from getd.tuning.trial import Trial
+from getd.tuning.trial import Trial, best_trial
 from getd.tuning.worker import is_gone, worker
 
 
@@ -51,8 +51,7 @@ def tune(
     tables = config.given if isinstance(config, Config) else config or {}
     parsed = Config.parse({"data": kb.name, **tables}, model)
     searched = read_space(space, parsed)
-    for split in ("train", "valid"):  # fails before a study is begun
-        kb.require(split)
+    kb.require("train", "valid")  # fails before a study is begun
 
     name = f"{kb.name}-{parsed.model_name}"
     label = str(study) if storage else name
@@ -63,7 +62,7 @@ def tune(
         raise RunError(f"{path} is there and not of this study; choose another place with --out")
 
     opened.run(kb, trials, callbacks)
-    best = opened.best()
+    best = best_trial(opened.trials())
     if best is None:
         raise RunError(
             "every trial of this study was pruned or lost; try more trials, or pruning none"
