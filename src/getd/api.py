@@ -132,12 +132,12 @@ def _draw_pictures(folder: RunFolder) -> None:
     """Draw learning curves and reliability in a run folder, if matplotlib is installed."""
     if find_spec("matplotlib") is None:
         return
-    from getd.plots.learning_curves import draw
+    from getd.plots.run_pictures import draw_curves
     from getd.run import draw_reliability
 
     draw_reliability(folder)
     with suppress(RunInUse):  # another process resumed the run already, and will draw them
-        draw(folder)
+        draw_curves(folder)
 
 
 def open_run(path: str | Path, memory: bool = True) -> Run:

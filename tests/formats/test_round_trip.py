@@ -13,6 +13,7 @@ from getd.facts.encode import relations_of
 from getd.facts.knowledge_base import tuples_to_named
 from getd.facts.named import NamedFacts, NamedFactsBuilder
 from getd.facts.relation import Relation, relation_labels
+from getd.facts.role_order import RoleOrder
 from getd.formats.format import ReadOptions
 from getd.formats.hyper_relational import HyperBuilder, HyperFact
 from getd.formats.registry import read_named, write_named
@@ -94,7 +95,7 @@ def test_subject_relation_object_and_qualifiers_come_back(
     tmp_path_factory: pytest.TempPathFactory,
     facts: list[HyperFact],
 ) -> None:
-    builder = HyperBuilder()
+    builder = HyperBuilder(RoleOrder())
     for line, fact in enumerate(facts):
         builder.add_fact(line, fact)
     named = builder.build()

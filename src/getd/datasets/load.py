@@ -1,11 +1,9 @@
 """A name or a path to a knowledge base: locate, read, choose arities, split, encode."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from getd.choices import ReadFormat
 from getd.config import build
@@ -43,12 +41,12 @@ class NamedSplits:
     splits: Mapping[str, NamedFacts]  # under "" where the data has no splits
     notices: tuple[str, ...] = ()  # for the user
 
-    def split(self, seed: int) -> NamedSplits:
+    def split(self, seed: int) -> Self:
         """The same facts in splits: their own, or 8:1:1 at random."""
         if "" not in self.splits:
             return self
         notices = (*self.notices, split_notice(seed))
-        return NamedSplits(self.name, split_named(self.splits[""], seed), notices)
+        return replace(self, splits=split_named(self.splits[""], seed), notices=notices)
 
 
 def load(data: str | Path, *, progress: Progress | None = None, **settings: Any) -> KnowledgeBase:
@@ -69,9 +67,7 @@ def load(data: str | Path, *, progress: Progress | None = None, **settings: Any)
     return KnowledgeBase.from_named(named.name, named.splits, named.notices)
 
 
-def read_data(
-    data: str | Path, settings: DataSettings, progress: Progress | None = None
-) -> NamedSplits:
+def read_data(data: str | Path, settings: DataSettings, progress: Progress | None) -> NamedSplits:
     """Read or generate the facts of a data set, and keep those of the chosen arities."""
     named = _generate(str(data), settings.seed)
     if named is None:

@@ -5,11 +5,9 @@ is chosen or fitted (an epoch, the weights of a memory, temperatures) is ranked 
 answers of train and valid left out, and no others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from getd.evaluation.record import Record
 from getd.facts.knowledge_base import KnowledgeBase
@@ -31,30 +29,6 @@ class Choice:
     def ranking(self) -> dict[str, Any]:
         """Return what the JSON form says about the ranks."""
         return {"filter": left_out(self.filter) if self.filter else None, "sample": self.sample}
-
-
-@dataclass(frozen=True)
-class Provenance:
-    """How a model came to be, as far as it is known."""
-
-    trained_on: Splits = ("train",)  # the splits whose facts it has seen
-    epoch: Choice | None = None  # which facts chose the epoch of its weights
-    memory: Choice | None = None  # which facts the weights of its memory were fitted on
-
-    def chosen_epoch(self) -> ChosenEpoch | None:
-        """Return what a protocol says about the epoch."""
-        if self.epoch is None:
-            return None
-        return ChosenEpoch(chosen_on=self.epoch.split, **self.epoch.ranking())
-
-    def fitted_memory(self, weights: int | None) -> FittedMemory | None:
-        """Return what a protocol says about a memory; ``weights`` is None if there is none."""
-        if weights is None:
-            return None
-        fitted = {}
-        if self.memory is not None:
-            fitted = {"fitted_on": self.memory.split, **self.memory.ranking()}
-        return FittedMemory(counts=self.trained_on, weights=weights, **fitted)
 
 
 class ChosenEpoch(Record):
@@ -89,6 +63,30 @@ class FittedMemory(Record):
         return f"{words}, {fitted} ({_ranking(self.filter, self.sample)})"
 
 
+@dataclass(frozen=True)
+class Provenance:
+    """How a model came to be, as far as it is known."""
+
+    trained_on: Splits = ("train",)  # the splits whose facts it has seen
+    epoch: Choice | None = None  # which facts chose the epoch of its weights
+    memory: Choice | None = None  # which facts the weights of its memory were fitted on
+
+    def chosen_epoch(self) -> ChosenEpoch | None:
+        """Return what a protocol says about the epoch."""
+        if self.epoch is None:
+            return None
+        return ChosenEpoch(chosen_on=self.epoch.split, **self.epoch.ranking())
+
+    def fitted_memory(self, weights: int | None) -> FittedMemory | None:
+        """Return what a protocol says about a memory; ``weights`` is None if there is none."""
+        if weights is None:
+            return None
+        fitted = {}
+        if self.memory is not None:
+            fitted = {"fitted_on": self.memory.split, **self.memory.ranking()}
+        return FittedMemory(counts=self.trained_on, weights=weights, **fitted)
+
+
 class Protocol(Record):
     """How an evaluation was made; ``docs/evaluation.md`` says what each key means.
 
@@ -118,7 +116,7 @@ class Protocol(Record):
         parts += [chosen.sentence() for chosen in (self.epoch, self.memory) if chosen]
         return "; ".join(parts)
 
-    def with_epoch_chosen_on(self, split: str) -> Protocol:
+    def with_epoch_chosen_on(self, split: str) -> Self:
         """Return the protocol of a run whose validation facts were those of another split."""
         epoch = self.epoch or ChosenEpoch(chosen_on=split, filter=None, sample=None)
         return self.model_copy(update={"epoch": epoch.model_copy(update={"chosen_on": split})})

@@ -4,12 +4,11 @@ All cells become numbers first; from then on facts are rows of numbers. So the w
 number of cells, however many relations, roles and arities there are.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
+from typing import Self
 
 import numpy as np
 import polars as pl
@@ -42,7 +41,7 @@ class Columns:
         header = [column.lower() for column in self.header]
         return header.index(name) if name in header else None
 
-    def select(self, indices: Sequence[int]) -> Columns:
+    def select(self, indices: Sequence[int]) -> Self:
         """Select columns, in the given order."""
         header = [self.header[i] for i in indices]
         return replace(self, header=header, cells=numbered(self.cells[:, indices]))

@@ -1,9 +1,8 @@
 """Known answers: for every question, all entities (or relations) that make it true."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -79,7 +78,7 @@ class KnownAnswers:
     slots: Mapping[_SlotKey, _Slot]
 
     @classmethod
-    def build(cls, splits: Sequence[Blocks]) -> KnownAnswers:
+    def build(cls, splits: Sequence[Blocks]) -> Self:
         """Index the facts of these splits together."""
         slots: dict[_SlotKey, _Slot] = {}
         for arity, facts in join(*splits).items():

@@ -4,13 +4,11 @@ Names get numbers as they arrive, and facts hold these numbers. Role signatures 
 so facts of many signatures cost no more than facts of one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from operator import itemgetter
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -43,9 +41,9 @@ class Block:
         """All arrays, in the order of the fields."""
         return self.row, self.relation, self.signature, self.entities, self.arrangement
 
-    def take(self, rows: Ids | Bools) -> Block:
+    def take(self, rows: Ids | Bools) -> Self:
         """Select facts by row numbers or by a mask."""
-        return Block(*(column[rows] for column in self.columns))
+        return type(self)(*(column[rows] for column in self.columns))
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,10 @@ from there :math:`\theta` may move to where reciprocal ranks are highest, with a
 sum of their exponentials for each :math:`T` is kept, and the highest of them, which decide ranks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import inf
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
@@ -69,7 +67,7 @@ class Questions(NamedTuple):
     @classmethod
     def score(
         cls, model: ScoringModel, memory: Memory, facts: Facts, position: int, known: KnownAnswers
-    ) -> Questions:
+    ) -> Self:
         """Score the questions that facts ask at a position."""
         budget = BATCH_ROWS * model.n_entities
         parts = []
@@ -78,12 +76,12 @@ class Questions(NamedTuple):
             parts.append(part._replace(rows=part.rows + batch.rows.start))
         return cls(*map(torch.cat, zip(*parts, strict=True)))
 
-    def take(self, mask: Tensor) -> Questions:
+    def take(self, mask: Tensor) -> Self:
         """Select questions by a mask."""
         kept = mask[self.rows]
         number = mask.cumsum(0) - 1
 
-        return Questions(
+        return self._replace(
             rows=number[self.rows[kept]],
             scores=self.scores[kept],
             features=self.features[kept],

@@ -3,9 +3,8 @@ r"""The first baseline: answers by how often they fill the open position.
 .. math:: f(c) = \#\{\text{facts of relation } r \text{ with } c \text{ at the open position}\}
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -28,9 +27,7 @@ class Frequency(ScoringModel):
         self.counts = CountsByName()  # "arity-position": relation -> entities
 
     @classmethod
-    def from_facts(
-        cls, blocks: Mapping[int, Facts], n_relations: int, n_entities: int
-    ) -> Frequency:
+    def from_facts(cls, blocks: Mapping[int, Facts], n_relations: int, n_entities: int) -> Self:
         """Count the facts.
 
         >>> import numpy as np

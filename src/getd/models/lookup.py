@@ -8,9 +8,8 @@ over the given facts, a term whose denominator is 0 being 0; where two sums are 
 frequent filler of position ``p`` of relation ``r`` goes first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -41,7 +40,7 @@ class Lookup(ScoringModel):
         self.counts = CountsByName()  # "arity-position-given": (relation, entity) -> entities
 
     @classmethod
-    def from_facts(cls, blocks: Mapping[int, Facts], n_relations: int, n_entities: int) -> Lookup:
+    def from_facts(cls, blocks: Mapping[int, Facts], n_relations: int, n_entities: int) -> Self:
         """Count the pairs of the facts.
 
         >>> import numpy as np

@@ -52,13 +52,7 @@ class Question:
 
 
 def parse_question(kb: KnowledgeBase, relation: str, entities: Names) -> Question:
-    """Parse a question: ``?`` marks what to predict; entities are in order, or by role.
-
-    Raises
-    ------
-    FactError
-        For unknown names (with the nearest ones), and if nothing is open, or too much.
-    """
+    """Parse a question: ``?`` marks what to predict; entities are in order, or by role."""
     relation_id = 0
     if relation == OPEN and not isinstance(entities, Mapping):
         names = list(entities)

@@ -1,9 +1,8 @@
 """How much of a split could be answered by looking into train."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
@@ -77,7 +76,7 @@ class _Together:
     n_train: int
 
     @classmethod
-    def of(cls, train: Facts, facts: Facts) -> _Together:
+    def of(cls, train: Facts, facts: Facts) -> Self:
         pairs = zip(train.columns(), facts.columns(), strict=True)
         return cls(tuple(map(np.concatenate, pairs)), len(train))
 

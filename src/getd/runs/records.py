@@ -77,20 +77,14 @@ class RolesRecord(Record):
 R = TypeVar("R", bound=BaseModel)
 
 
-def parse_json(text: str, path: Path | str) -> Any:
-    """Parse the text of a JSON file."""
+def parse_record(model: type[R], text: str, path: Path | str) -> R:
+    """Parse JSON; a value of another shape is refused with the first thing that is wrong."""
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise RunError(f"{path}: expected JSON, found a broken file ({error})") from None
-
-
-def check_record(model: type[R], value: Any, path: Path | str) -> R:
-    """Check a JSON value; one of another shape is refused with the first thing that is wrong."""
-    try:
-        return model.model_validate(value)
+        return model.model_validate(json.loads(text))
     except ValidationError as error:
         mistake = error.errors()[0]
+    except (ValueError, RecursionError) as error:
+        raise RunError(f"{path}: expected JSON, found a broken file ({error})") from None
 
     key = ".".join(map(str, mistake["loc"])) or "it"
     if mistake["type"] == "missing":

@@ -75,10 +75,8 @@ class Trainer:
     def train(self, checkpoint: Path | None = None, callbacks: Callbacks | None = None) -> None:
         """Train until the last epoch or until patience ends; leave the best weights in the model.
 
-        Raises
-        ------
-        Interrupted
-            If ``callbacks.should_stop`` returns true; the checkpoint is written before.
+        If ``callbacks.should_stop`` returns true, that is an :class:`Interrupted`; the checkpoint
+        is written before.
         """
         progress = self.progress
         settings = self.settings

@@ -10,13 +10,11 @@ with :math:`m` the mean of the vectors that fill the same slots in training fact
 spread of all vectors. No number that was learnt before changes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import torch
@@ -171,7 +169,7 @@ class _NewRows(NamedTuple):
     delta: Tensor  # δ
 
     @classmethod
-    def start(cls, table: Tensor, kb: KnowledgeBase, new: Ids) -> _NewRows:
+    def start(cls, table: Tensor, kb: KnowledgeBase, new: Ids) -> Self:
         """Begin with a δ of 0."""
         centre = _means(table, kb, new)
         old = np.setdiff1d(np.arange(kb.n_entities), new)
