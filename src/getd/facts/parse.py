@@ -118,6 +118,8 @@ def _parse_roles(kb: KnowledgeBase, relation: str, entities: ByRole) -> Parsed:
     names_left = {}
     for role, given in entities.items():
         names = [given] if isinstance(given, str) else list(given)
+        if not names:
+            raise FactError(f"expected a name for the role {role!r}, found an empty list")
         counts[role] = len(names)
         names_left[role] = iter(names)
     for relation_id in candidates:
