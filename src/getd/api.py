@@ -175,7 +175,6 @@ class Tuned:
     page: Path | None  # shows all trials; None: matplotlib is not installed
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the result ready for JSON."""
         from getd.tuning.trial import counts
 
         best = self.best

@@ -18,6 +18,7 @@ from getd.formats.format import ReadOptions
 from getd.formats.hyper_relational import HyperBuilder, HyperFact
 from getd.formats.registry import read_named, write_named
 from tests.facts.names import NAMES
+from tests.tiny import rows_of
 
 FACTS = st.lists(st.lists(NAMES, min_size=2, max_size=5).map(tuple), min_size=1, max_size=12)
 ROLES = st.lists(NAMES, min_size=2, max_size=4, unique=True).map(tuple)
@@ -39,7 +40,7 @@ def test_tsv_parquet_jsonl_csv_tsv_is_the_identity(
     ]:
         convert(folder / source, folder / target, escaped=source.endswith(".tsv"))
     assert (folder / "e.tsv").read_bytes() == (folder / "a.tsv").read_bytes()
-    assert read_named(folder / "e.tsv", "tsv", ReadOptions(escaped=True)).rows() == facts
+    assert rows_of(read_named(folder / "e.tsv", "tsv", ReadOptions(escaped=True))) == facts
 
 
 @given(
@@ -68,7 +69,7 @@ def test_roles_survive_every_form_that_has_a_place_for_them(
     for form in ("parquet", "jsonl", "csv"):
         write_named(named, folder / f"facts.{form}", form, relations_of([named]))  # type: ignore[arg-type]
         again = read_named(folder / f"facts.{form}", form)  # type: ignore[arg-type]
-        assert again.rows() == named.rows()
+        assert rows_of(again) == rows_of(named)
         assert set(again.signatures) == set(named.signatures)
 
 

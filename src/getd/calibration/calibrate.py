@@ -147,5 +147,4 @@ class CalibrationFile(FittedFile):
 
     @property
     def calibration(self) -> Calibration:
-        """The calibration alone."""
         return Calibration(temperature=self.temperature, confidence=self.confidence)

@@ -29,11 +29,6 @@ class PlainConsole(Console):
         raise BrokenPipeError
 
 
-def console() -> Console:
-    """Return standard output; if it is not a terminal, it is wide enough to cut nothing."""
-    return PlainConsole() if sys.stdout.isatty() else PlainConsole(width=160)
-
-
 def print_json(value: Any) -> None:
     """Print one JSON object.
 
@@ -71,7 +66,8 @@ def print_table(
     for row in rows:
         table.add_row(*map(cell, row))
 
-    out = console()
+    # Where there is no terminal, the table is wide enough to cut nothing.
+    out = PlainConsole() if sys.stdout.isatty() else PlainConsole(width=160)
     out.print(visible(title), style="bold", soft_wrap=True)
     out.print(table)
     out.print()

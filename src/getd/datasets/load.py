@@ -25,8 +25,6 @@ from getd.io.problems import Problems
 
 @dataclass(frozen=True)
 class _Source:
-    """The files of a data set."""
-
     name: str
     path: Path  # a folder, or the only file
     files: SplitPaths  # under "" where there are no splits

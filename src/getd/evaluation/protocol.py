@@ -39,7 +39,6 @@ class ChosenEpoch(Record):
     sample: Sample
 
     def sentence(self) -> str:
-        """Say it in words."""
         if self.chosen_on is None:
             return "the last epoch"
         return f"epoch chosen on {self.chosen_on} ({_ranking(self.filter, self.sample)})"
@@ -55,7 +54,6 @@ class FittedMemory(Record):
     sample: Sample = None
 
     def sentence(self) -> str:
-        """Say it in words."""
         words = f"a memory that counts {_join_names(self.counts)}"
         if self.fitted_on is None:
             return words

@@ -42,7 +42,6 @@ class Columns:
         return header.index(name) if name in header else None
 
     def select(self, indices: Sequence[int]) -> Self:
-        """Select columns, in the given order."""
         header = [self.header[i] for i in indices]
         return replace(self, header=header, cells=numbered(self.cells[:, indices]))
 
@@ -178,7 +177,6 @@ def _add_by_role(
 
 
 def _report_empty(names: pl.Series, entities: Columns, is_empty: Bools) -> None:
-    """Report rows without any entity."""
     for i in np.flatnonzero(is_empty).tolist():
         message = f"expected a relation and at least one entity, found only {names[i]!r}"
         entities.problems.add(entities.rows[i], message)

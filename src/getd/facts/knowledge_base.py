@@ -145,12 +145,10 @@ class KnowledgeBase:
 
     @property
     def n_entities(self) -> int:
-        """The number of entities."""
         return len(self.entities)
 
     @property
     def n_relations(self) -> int:
-        """The number of relations."""
         return len(self.relations)
 
     @property

@@ -7,7 +7,6 @@ so facts of many signatures cost no more than facts of one.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from operator import itemgetter
 from typing import Any, Self
 
 import numpy as np
@@ -75,11 +74,6 @@ class NamedFacts:
             texts = self.texts(arity).iter_rows()
             for row, signature, fact in zip(rows, signatures, texts, strict=True):
                 yield row, self.signatures[signature], fact
-
-    def rows(self) -> list[tuple[str, ...]]:
-        """Every fact as ``(relation, entity, …)``, in order; for small data and for tests."""
-        ordered = sorted(self.facts(), key=itemgetter(0))
-        return [fact for _, _, fact in ordered]
 
     def first(self) -> tuple[int, str]:
         """Arity and relation of the first fact."""

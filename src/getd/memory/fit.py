@@ -38,8 +38,6 @@ Step = Callable[[Tensor], Tensor]  # the lead of a candidate to what it adds to 
 
 
 class Fit(NamedTuple):
-    """Weights that were fitted."""
-
     theta: Tensor
     scale: float  # T
 
@@ -77,7 +75,6 @@ class Questions(NamedTuple):
         return cls(*map(torch.cat, zip(*parts, strict=True)))
 
     def take(self, mask: Tensor) -> Self:
-        """Select questions by a mask."""
         kept = mask[self.rows]
         number = mask.cumsum(0) - 1
 

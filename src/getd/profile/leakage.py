@@ -32,7 +32,6 @@ class Leakage:
 
 
 def leakage(kb: KnowledgeBase, split: str) -> Leakage:
-    """Measure what a split shares with train."""
     train = kb.split("train")
     in_train = mark(kb.n_entities, (facts.entities for facts in train.values()))
 

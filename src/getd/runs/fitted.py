@@ -9,8 +9,7 @@ from getd.memory.weights import MemoryFile
 from getd.memory.with_memory import WithMemory
 from getd.runs.fingerprint import weights_fingerprint
 from getd.runs.lock import owned
-from getd.runs.opened import OpenedRun
-from getd.runs.stored import model_fingerprint
+from getd.runs.opened import OpenedRun, model_fingerprint
 
 
 def remember(run: OpenedRun, sample: int | None = None) -> MemoryFile:

@@ -66,7 +66,6 @@ class RunFolder:
         return (self.path / "weights.safetensors").exists()
 
     def has_memory(self) -> bool:
-        """Whether it was given a memory."""
         return (self.path / "memory.json").exists()
 
     def is_calibrated(self) -> bool:
@@ -95,7 +94,6 @@ class RunFolder:
         return config
 
     def write_json(self, name: str, value: Any) -> None:
-        """Write a JSON file."""
         self.write_json_files({name: value})
 
     def write_json_files(self, files: Mapping[str, Any]) -> None:
@@ -120,7 +118,6 @@ class RunFolder:
             save_file(plain, temporary, {"fingerprint": weights_fingerprint(plain)})
 
     def read_weights(self) -> dict[str, Tensor]:
-        """Read the weights of the model."""
         with self._weights_file() as path:
             return load_file(path)
 

@@ -18,7 +18,6 @@ class StoredConfig(dict[str, Any]):
 
     @property
     def model_name(self) -> str:
-        """The name of the model."""
         return str(self["model"]["name"])
 
     @property

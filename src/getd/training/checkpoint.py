@@ -78,7 +78,6 @@ def copy_weights(module: nn.Module) -> Weights:
 
 
 def save_checkpoint(path: Path, progress: Progress, parts: Parts, settings: TrainSettings) -> None:
-    """Write a checkpoint."""
     tensors = {name: tensor.contiguous() for name, tensor in _joined(parts).items()}
     metadata = {
         "progress": json.dumps(progress.model_dump()),
@@ -90,8 +89,6 @@ def save_checkpoint(path: Path, progress: Progress, parts: Parts, settings: Trai
 
 @dataclass(frozen=True)
 class Head:
-    """The head of a checkpoint."""
-
     progress: Progress
     settings: Mapping[str, Any]  # of training, as they were when it was written
     shapes: Mapping[str, list[int]]  # of the weights of the model

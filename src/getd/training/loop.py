@@ -215,7 +215,6 @@ class Trainer:
         take_statistics(self.model, regime.facts, self.settings.seed, regime.device)
 
     def save(self, path: Path) -> None:
-        """Write a checkpoint."""
         save_checkpoint(path, self.progress, self._parts(), self.settings)
 
     def _parts(self) -> Parts:

@@ -34,9 +34,8 @@ from getd.models.base import ScoringModel
 from getd.models.registry import make_model, model_settings
 from getd.runs.fingerprint import weights_fingerprint
 from getd.runs.folder import RunFolder
-from getd.runs.opened import OpenedRun, open_run
+from getd.runs.opened import OpenedRun, model_fingerprint, open_run
 from getd.runs.sizes import model_sizes, sizes_record
-from getd.runs.stored import model_fingerprint
 from getd.training.losses.softmax import softmax_loss
 
 MIN_STEPS = 150

@@ -41,7 +41,6 @@ class Choices(Settings):
     choices: tuple[Value, ...]
 
     def holds(self, value: Any) -> bool:
-        """Whether it may be tried."""
         return value in self.choices
 
 

@@ -19,8 +19,6 @@ from getd.tuning.worker import is_gone, worker
 
 @dataclass(frozen=True)
 class StudyResult:
-    """The result of a study."""
-
     study: Study
     best: Trial
     run: OpenedRun | None  # None: another process is training it
