@@ -38,7 +38,6 @@ def describe(kb: KnowledgeBase, *, baselines: bool = False) -> Report:
         return report
     from getd.evaluation.evaluate import evaluate_baselines
 
-    kb.require("test")
     metrics = {name: result.as_dict() for name, result in evaluate_baselines(kb).items()}
     return replace(report, baselines=metrics)
 

@@ -21,7 +21,7 @@ from typing import NamedTuple, Self
 import torch
 from torch import Tensor, nn
 
-from getd.evaluation.protocol import known_for_choosing
+from getd.evaluation.protocol import Sample, known_for_choosing
 from getd.evaluation.scoring import BATCH_ROWS, ScoredBatch, filtered_scores
 from getd.facts.facts import Facts, sample_facts
 from getd.facts.knowledge_base import KnowledgeBase
@@ -140,7 +140,7 @@ def _reduce(batch: ScoredBatch, memory: Memory) -> Questions:
 
 
 def fit_weights(
-    model: ScoringModel, memory: Memory, kb: KnowledgeBase, sample: int | None = None
+    model: ScoringModel, memory: Memory, kb: KnowledgeBase, sample: Sample = None
 ) -> dict[str, MemoryWeights]:
     """Fit the weights for each arity and position, ``"4-0"``; test is not read.
 

@@ -3,13 +3,12 @@ r"""The first baseline: answers by how often they fill the open position.
 .. math:: f(c) = \#\{\text{facts of relation } r \text{ with } c \text{ at the open position}\}
 """
 
-from collections.abc import Mapping
 from typing import Self
 
 import torch
 from torch import Tensor
 
-from getd.facts.facts import Facts
+from getd.facts.facts import Blocks
 from getd.models.aliases import Candidates
 from getd.models.base import ModelSizes, ScoringModel
 from getd.models.counts import Counts, CountsByName, score_distinct
@@ -27,10 +26,11 @@ class Frequency(ScoringModel):
         self.counts = CountsByName()  # "arity-position": relation -> entities
 
     @classmethod
-    def from_facts(cls, blocks: Mapping[int, Facts], n_relations: int, n_entities: int) -> Self:
+    def from_facts(cls, blocks: Blocks, n_relations: int, n_entities: int) -> Self:
         """Count the facts.
 
         >>> import numpy as np
+        >>> from getd.facts.facts import Facts
         >>> facts = Facts(np.array([0, 0, 0]), np.array([[1, 2], [1, 3], [0, 3]]))
         >>> model = Frequency.from_facts({2: facts}, n_relations=1, n_entities=4)
         >>> model.score_candidates(torch.tensor([0]), torch.tensor([[2, 0]]), position=1).tolist()

@@ -14,7 +14,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from getd.facts.facts import Facts
+from getd.facts.facts import Blocks
 from getd.models.aliases import Candidates
 from getd.models.base import ScoringModel, other_positions
 from getd.models.counts import Counts, CountsByName, score_distinct
@@ -40,10 +40,11 @@ class Lookup(ScoringModel):
         self.counts = CountsByName()  # "arity-position-given": (relation, entity) -> entities
 
     @classmethod
-    def from_facts(cls, blocks: Mapping[int, Facts], n_relations: int, n_entities: int) -> Self:
+    def from_facts(cls, blocks: Blocks, n_relations: int, n_entities: int) -> Self:
         """Count the pairs of the facts.
 
         >>> import numpy as np
+        >>> from getd.facts.facts import Facts
         >>> facts = Facts(np.array([0, 0, 0]), np.array([[1, 2], [1, 3], [0, 3]]))
         >>> model = Lookup.from_facts({2: facts}, n_relations=1, n_entities=4)
         >>> scores = model.score_candidates(torch.tensor([0]), torch.tensor([[1, 0]]), position=1)
