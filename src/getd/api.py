@@ -51,7 +51,6 @@ class Catalogue:
 
 
 def datasets() -> Catalogue:
-    """List the data sets with a name."""
     return Catalogue(list_datasets(), cache_folder())
 
 

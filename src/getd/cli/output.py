@@ -30,11 +30,7 @@ class PlainConsole(Console):
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON object.
-
-    Control characters are escaped, and so is every character that the encoding of standard output
-    lacks.
-    """
+    """Print one JSON object; control characters, and those that the encoding lacks, are escaped."""
     is_utf8 = codecs.lookup(sys.stdout.encoding or "utf-8").name == "utf-8"
     print(visible_json(json.dumps(value, ensure_ascii=not is_utf8, allow_nan=False)))
 

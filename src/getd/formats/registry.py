@@ -39,10 +39,7 @@ def read_named(
 def write_named(
     facts: NamedFacts, path: Path, format_name: WriteFormat, relations: Iterable[Relation]
 ) -> None:
-    """Write facts to a file in the order of their rows; what the disk refuses is an ``OSError``.
-
-    ``relations`` are all those of the data set that the file is part of.
-    """
+    """Write facts to a file in the order of their rows; what the disk refuses is an ``OSError``."""
     write = FORMATS[format_name].write
     assert write is not None, f"{format_name} is not written"
     try:

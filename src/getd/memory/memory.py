@@ -50,7 +50,6 @@ class Memory(nn.Module):
 
     @classmethod
     def from_facts(cls, blocks: Blocks, n_entities: int) -> Self:
-        """Count the facts."""
         memory = cls(n_entities)
         counted: dict[str, list[tuple[Ids, Ids]]] = {}  # keys and values, by name of counts
         for arity, facts in blocks.items():

@@ -16,10 +16,7 @@ _Masks = list[Bools]
 
 @dataclass(frozen=True)
 class Leakage:
-    """What a split shares with train; shares are between 0 and 1.
-
-    A question is a fact of the split with one position open.
-    """
+    """What a split shares with train; shares are between 0 and 1."""
 
     split: str
     questions: int

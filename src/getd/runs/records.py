@@ -36,11 +36,6 @@ class StoredConfig(dict[str, Any]):
         """Whether the model was trained to predict relations."""
         return bool(self.get("training", {}).get("relation_loss"))
 
-    @property
-    def published(self) -> Any:
-        """Metrics to show next to the result; None without any."""
-        return self.get("published")
-
 
 class Record(BaseModel):
     """A JSON object with at least these keys; numbers are numbers, not texts."""

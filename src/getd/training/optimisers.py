@@ -121,7 +121,6 @@ class Optimisers:
         return state
 
     def load_state(self, tensors: State) -> None:
-        """Resume from a :meth:`state`."""
         states: dict[str, dict[int, State]] = {kind: {} for kind in self.by_name}
         for key, tensor in tensors.items():
             kind, number, name = key.split("/")

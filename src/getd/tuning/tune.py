@@ -41,9 +41,6 @@ def tune(
 ) -> StudyResult:
     """Search settings on validation, then train with the best ones; test is never read.
 
-    Validation is ranked with the known answers of train and valid left out, and the run is not
-    evaluated on test.
-
     The options are those of :func:`getd.tune`; ``retraining`` are the callbacks of that training.
     """
     tables = config.given if isinstance(config, Config) else config or {}
