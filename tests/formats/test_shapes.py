@@ -20,6 +20,7 @@ from getd.facts.knowledge_base import KnowledgeBase
 from getd.formats.registry import read_named
 from getd.prediction.question import read_facts
 from getd.profile.describe import describe
+from tests.tiny import rows_of
 
 SECONDS = 30  # each takes a second at most; what is quadratic took minutes
 
@@ -150,7 +151,7 @@ def test_csv_may_have_long_fields_whatever_was_read_before(
     try:
         path = tmp_path / "facts.csv"
         path.write_text(text)
-        assert read_named(path).rows()[0] == expected
+        assert rows_of(read_named(path))[0] == expected
     finally:
         csv.field_size_limit(before)
 

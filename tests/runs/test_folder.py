@@ -21,14 +21,12 @@ def test_a_history_with_a_torn_last_line_is_read(tmp_path: Path) -> None:
 def test_the_config_of_a_run_says_single_values(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     model = {"name": "getd", "entity_dim": 4}
-    folder.write_config({"model": model, "published": {"mrr": 0.5}})
+    folder.write_config({"model": model})
     config = folder.read_config()
     assert (config.model_name, config.model_values) == ("getd", {"entity_dim": 4})
     assert (config.validation_sample, config.learns_relations) == (None, False)
-    assert config.published == {"mrr": 0.5}
 
     training = {"validation_sample": 30, "relation_loss": 0.1}
     folder.write_config({"model": model, "training": training})
     config = folder.read_config()
     assert (config.validation_sample, config.learns_relations) == (30, True)
-    assert config.published is None

@@ -21,7 +21,7 @@ from getd.training.callbacks import Callbacks, Interrupted
 from getd.tuning.space import read_space
 from getd.tuning.study import Study, TuningCallbacks
 from getd.tuning.study_page import write_page
-from getd.tuning.trial import Trial
+from getd.tuning.trial import Trial, best_trial
 from getd.tuning.tune import StudyResult, tune
 from getd.tuning.worker import is_gone, worker
 
@@ -335,7 +335,7 @@ def test_a_page_before_anything_has_finished(kb: KnowledgeBase, tmp_path: Path) 
         0,
     )
     assert "none yet" in write_page(study, tmp_path / "study.html").read_text(encoding="utf-8")
-    assert study.best() is None
+    assert best_trial(study.trials()) is None
 
 
 def test_a_page_of_nothing_but_a_lost_trial(

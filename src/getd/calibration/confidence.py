@@ -76,7 +76,6 @@ class Evidence(NamedTuple):
 
 
 def join_evidence(parts: Iterable[Evidence]) -> Evidence:
-    """Join the evidence of several sets of facts."""
     return Evidence(*map(np.concatenate, zip(*parts, strict=True)))
 
 

@@ -1,9 +1,8 @@
 """Known answers: for every question, all entities (or relations) that make it true."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -61,12 +60,6 @@ class OtherAnswers:
     counts: Ids  # (n, p)
     own: Ids  # (n, p): the fact's own answer
 
-    def take(self, facts: Ids) -> tuple[Ids, Ids]:
-        """Questions of these facts, ascending fact by fact, and their other answers."""
-        starts = self.starts[facts].ravel()
-        answers = _gather(self.answers, starts, self.counts[facts].ravel())
-        return answers.others(self.own[facts].ravel())
-
 
 @dataclass(frozen=True, eq=False)
 class KnownAnswers:
@@ -85,7 +78,7 @@ class KnownAnswers:
     slots: Mapping[_SlotKey, _Slot]
 
     @classmethod
-    def build(cls, splits: Sequence[Blocks]) -> KnownAnswers:
+    def build(cls, splits: Sequence[Blocks]) -> Self:
         """Index the facts of these splits together."""
         slots: dict[_SlotKey, _Slot] = {}
         for arity, facts in join(*splits).items():
@@ -100,7 +93,9 @@ class KnownAnswers:
         ``relation`` is ``(b,)`` and ``entities`` ``(b, arity)``; the open column is never read.
         ``None`` opens the relation. A question that no fact answers has no answers.
         """
-        return _gather(*self._spans(relation, entities, position))
+        answers, starts, counts = self._spans(relation, entities, position)
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        return Answers(offsets, answers[expand_spans(starts, counts)])
 
     def others(self, facts: Facts, positions: Sequence[Position]) -> OtherAnswers:
         """Look up the other answers of the questions of these facts, one for each position."""
@@ -144,12 +139,6 @@ class KnownAnswers:
         starts = slot.offsets[numbers]
         counts = np.where(numbers >= 0, slot.offsets[numbers + 1] - starts, 0)
         return slot.answers, starts, counts
-
-
-def _gather(answers: Ids, starts: Ids, counts: Ids) -> Answers:
-    """The answers of many questions, from their spans in a CSR array."""
-    offsets = np.concatenate([[0], np.cumsum(counts)])
-    return Answers(offsets, answers[expand_spans(starts, counts)])
 
 
 def _build_slot(columns: Sequence[Ids], opened: int) -> _Slot:

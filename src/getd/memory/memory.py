@@ -15,11 +15,9 @@ Shares below a hundredth count as 0, so the sums are sparse: an entity of many f
 about any. The weights are fitted on validation (:mod:`~getd.memory.fit`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import combinations
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import torch
@@ -51,8 +49,7 @@ class Memory(nn.Module):
         self.counts = nn.ModuleDict()  # "arity-position-source", and those of CO_OCCURRENCE
 
     @classmethod
-    def from_facts(cls, blocks: Blocks, n_entities: int) -> Memory:
-        """Count the facts."""
+    def from_facts(cls, blocks: Blocks, n_entities: int) -> Self:
         memory = cls(n_entities)
         counted: dict[str, list[tuple[Ids, Ids]]] = {}  # keys and values, by name of counts
         for arity, facts in blocks.items():

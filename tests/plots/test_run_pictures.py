@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from getd.plots.learning_curves import learning_figure
+from getd.plots.run_pictures import learning_figure
 from getd.runs.records import HistoryLine
 from tests.plots.test_figures import lines
 
