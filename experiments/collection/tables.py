@@ -228,15 +228,15 @@ def match_results(rng: np.random.Generator) -> Table:
 
 
 def device_list(rng: np.random.Generator) -> Table:
-    """Inspections (device, type, building, quarter): almost everything is determined."""
+    """Inspections (device, type, room, quarter): almost everything is determined."""
     n_devices = 280
     type_of_device = popular(rng, 18, n_devices, 0.6)
-    building = rng.integers(0, 45, n_devices)
+    room_of_device = rng.integers(0, 400, n_devices)
     device, quarter = np.nonzero(rng.random((n_devices, 4)) < 0.96)
     return table(
         device=numbered("device", n_devices)[device],
         type=numbered("type", 18)[type_of_device[device]],
-        building=towns(45)[building[device]],
+        room=[f"room {number:03}" for number in room_of_device[device]],
         quarter=np.array(["Q1", "Q2", "Q3", "Q4"])[quarter],
     )
 
