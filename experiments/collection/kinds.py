@@ -94,7 +94,7 @@ REAL = (
     "FB15k-237",
 )
 
-# Made so that no model can do better than to count: being below counts, not being above does not.
+# Drawn so that no model can be expected to do better than to count: it need not be above.
 ONLY_COUNTS = ("noise", "zipf-popularity")
 
 

@@ -22,7 +22,7 @@ nobody tuned for? Every training has nothing but defaults. It should hold that
 - the MRR in total, and for every arity with 50 questions or more, is not below that of the better
   baseline (of `frequency` and `lookup`, the one with the higher MRR on these questions);
 - the MRR in total is above it, unless that of the baseline is 0.95 or more. `noise` and
-  `zipf-popularity` are drawn so that no model can do better than to count, so there it need not be;
+  `zipf-popularity` are drawn so that no model can be expected to do better: there it need not be;
 - the MRR on validation falls by no more than 0.1 below its best after epoch 5;
 - the training takes no more than 40 minutes.
 
@@ -99,6 +99,7 @@ def summary(results: Sequence[Result]) -> str:
     failures = Counter(failure for result in results for failure in result.failures())
     n_sound = sum(not result.failures() for result in results)
     n_above = sum(bool(r.measured and r.measured.total.is_above) for r in results)
+
     counts = [
         f"{n_above} above in total",
         f"{failures['below']} below",

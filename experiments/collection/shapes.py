@@ -24,6 +24,7 @@ def low_rank(rng: np.random.Generator) -> Table:
         rng, np.tile(np.prod([f.sum(axis=0) for f in factors], axis=0), (3500, 1))
     )
     user, item, context = (by_weight(rng, factor.T[component]) for factor in factors)
+
     return table(
         user=people(120)[user],
         item=numbered("item", 90)[item],
@@ -112,6 +113,7 @@ def bundles(rng: np.random.Generator) -> Table:
     articles = rng.integers(0, 150, (350, 3))
     bundle = popular(rng, 350, 2800, 0.4)
     first, second, third = articles[bundle].T
+
     names = numbered("article", 150)
     return table(
         first=names[first],
@@ -125,6 +127,7 @@ def many_relations(rng: np.random.Generator) -> PlainText:
     """Five hundred relations with about eight facts each, between types of entities."""
     names = numbered("item", 900)
     kind = grouped(rng, 900, 30)
+
     lines: list[Fact] = []
     for relation in range(500):
         arity = rng.choice([2, 2, 2, 3])

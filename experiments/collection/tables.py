@@ -185,14 +185,14 @@ def timetable(rng: np.random.Generator) -> Table:
     # Four teachers of a subject share the classes; sciences, art and sports have their own rooms.
     teacher = 4 * subject + rng.integers(0, 4, (n_classes, len(subjects)))[class_id, subject]
     special = np.isin(subject, [2, 3, 4, 6, 8])
-    room = np.where(special, 40 + 2 * subject + hour % 2, class_id)
-    room = noisy(rng, room, 60, 0.05)
+    room_number = np.where(special, 40 + 2 * subject + hour % 2, class_id)
+    room_number = noisy(rng, room_number, 60, 0.05)
     return Table(
         {
             "class": [f"class {5 + number // 5}{'abcde'[number % 5]}" for number in class_id],
             "subject": subjects[subject].tolist(),
             "teacher": people(40)[teacher].tolist(),
-            "room": numbered("room", 60)[room].tolist(),
+            "room": numbered("room", 60)[room_number].tolist(),
             "hour": [f"day {1 + number // 6}, hour {1 + number % 6}" for number in hour],
         }
     )
@@ -232,6 +232,7 @@ def device_list(rng: np.random.Generator) -> Table:
     n_devices = 280
     type_of_device = popular(rng, 18, n_devices, 0.6)
     room_of_device = rng.integers(0, 400, n_devices)
+
     device, quarter = np.nonzero(rng.random((n_devices, 4)) < 0.96)
     return table(
         device=numbered("device", n_devices)[device],

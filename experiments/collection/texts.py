@@ -170,6 +170,7 @@ def patient_records(rng: np.random.Generator) -> JsonLines:
     drug = noisy(rng, 2 * diagnosis + rng.integers(0, 2, n_rows), 80, 0.15)
     ward = noisy(rng, diagnosis % 12, 12, 0.1)
     doctor = 3 * ward + rng.integers(0, 3, n_rows)
+
     return _with_blanks(
         rng,
         "record",
@@ -189,6 +190,7 @@ def machine_inventory(rng: np.random.Generator) -> JsonLines:
     site = noisy(rng, rng.integers(0, 20, 720)[machine], 20, 0.1)
     year = 2005 + (model % 6) * 3 + rng.integers(0, 3, 720)[machine]
     state = noisy(rng, 2 * (year < 2012), 4, 0.3)
+
     return _with_blanks(
         rng,
         "machine",

@@ -56,6 +56,7 @@ def compare(rank: Floats, baselines: Mapping[str, Floats], fact: Ids) -> Compari
     """Compare the ranks of questions with those of baselines; ``fact`` is each question's fact."""
     mrrs = {name: mean_reciprocal_rank(other) for name, other in baselines.items()}
     better = max(mrrs, key=lambda name: mrrs[name])
+
     gain = 1 / rank - 1 / baselines[better]
     return Comparison(
         questions=len(rank),
