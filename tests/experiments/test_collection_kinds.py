@@ -7,7 +7,7 @@ from collections import defaultdict
 import pytest
 
 from experiments.collection.kinds import FITTING, HELD_OUT, KINDS, ONLY_COUNTS, PAIRS, REAL, Kind
-from getd.datasets.catalogue import data_names
+from getd.datasets.catalogue import DATA_NAMES
 from getd.facts.facts import count
 
 EVERY_KIND = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
@@ -58,6 +58,6 @@ def test_both_halves_have_the_same_shapes() -> None:
 
 
 def test_the_other_data_sets_have_names_of_their_own() -> None:
-    assert set(REAL) <= set(data_names())
+    assert set(REAL) <= set(DATA_NAMES)
     assert not set(REAL) & set(KINDS)
     assert set(ONLY_COUNTS) <= set(KINDS)
