@@ -61,3 +61,11 @@ def test_confidence_is_one_half_halfway_between_what_is_true_and_what_is_false()
     assert confidence[0] > 0.9
     assert confidence[1] == pytest.approx(0.5, abs=0.02)
     assert confidence[2] < 0.1
+
+
+@pytest.mark.parametrize(("n_true", "shape"), [(999, "logistic"), (1000, "isotonic")])
+def test_from_1000_true_facts_on_confidence_may_have_any_shape(n_true: int, shape: str) -> None:
+    pytest.importorskip("sklearn")
+    is_true = np.repeat([1.0, 0.0], n_true)
+    features = np.column_stack([np.linspace(-1, -9, 2 * n_true), np.zeros(2 * n_true)])
+    assert fit_confidence(Evidence(features, is_true, np.ones(2 * n_true))).shape == shape

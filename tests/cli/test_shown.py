@@ -15,7 +15,7 @@ from getd.cli.app import main
 from getd.cli.commands.predict import _show_reasons
 from getd.cli.output import cell
 from getd.cli.reports import show_answers
-from getd.datasets.catalogue import DATASETS
+from getd.datasets.catalogue import DATASETS, GENERATED
 from getd.facts.facts import Facts
 from getd.prediction.answer import Answer
 from getd.prediction.explain import Explanation, Reason
@@ -97,6 +97,17 @@ def test_datasets_shows_every_data_set_under_its_columns(getd: Getd) -> None:
     assert out.splitlines()[0] == "Data sets"
     assert "".join(head.split()[:3]) in "".join(out.splitlines()[1:4]).replace(" ", "")
     assert [name for name in DATASETS if name[:6] not in out] == []
+
+
+def test_datasets_as_json_have_the_digests_of_published_files_and_null_for_generated_ones(
+    getd: Getd,
+) -> None:
+    records = json.loads(getd("datasets", "--json").out)["datasets"]
+    digests = {record["name"]: record["sha256"] for record in records}
+    assert {name: digests[name] for name in GENERATED} == dict.fromkeys(GENERATED)
+    assert {name: digests[name] for name in DATASETS} == {
+        name: dataset.sha256 for name, dataset in DATASETS.items()
+    }
 
 
 def test_reasons_are_shown_a_line_each_however_long_and_a_blank_line_after(
