@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from getd.api import open_run
+from getd.cli import reports
 from getd.cli.app import main
 from getd.cli.commands.predict import _show_reasons
 from getd.cli.output import cell
-from getd.cli.reports import show_answers
+from getd.cli.reports import show_answers, show_training
 from getd.datasets.catalogue import DATASETS, GENERATED
 from getd.facts.facts import Facts
 from getd.prediction.answer import Answer
@@ -89,6 +90,17 @@ def test_tune_shows_a_line_for_each_trial_unless_it_is_quiet(
     assert re.search(r"; best 0\.\d+ \(trial 0\), 1 of 1$", shown.err, re.MULTILINE)
     assert "The best settings, by validation MRR" in shown.out
     assert "trial 1  " not in getd(*command, "--trials", 2, "--quiet").err
+
+
+def test_a_training_without_matplotlib_says_what_learning_curves_need(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    notice = "learning curves need matplotlib: pip install 'getd[plots]'"
+    show_training(open_run(run), json=True)
+    assert notice not in capsys.readouterr().err
+    monkeypatch.setattr(reports, "find_spec", lambda name: None)
+    show_training(open_run(run), json=True)
+    assert notice in capsys.readouterr().err.replace("\n", " ")
 
 
 def test_datasets_shows_every_data_set_under_its_columns(getd: Getd) -> None:
