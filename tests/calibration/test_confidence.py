@@ -83,3 +83,10 @@ def test_a_rising_curve_is_the_nearest_one_that_never_falls(seed: int) -> None:
             spans = [(x >= start) & (x <= end) for end in np.unique(x[x >= point])]
             lows.append(min(np.average(y[span], weights=weight[span]) for span in spans))
         assert np.interp(point, at, heights) == pytest.approx(max(lows))
+
+
+@pytest.mark.parametrize(("n_true", "shape"), [(999, "logistic"), (1000, "isotonic")])
+def test_from_1000_true_facts_on_confidence_may_have_any_shape(n_true: int, shape: str) -> None:
+    is_true = np.repeat([1.0, 0.0], n_true)
+    features = np.column_stack([np.linspace(-1, -9, 2 * n_true), np.zeros(2 * n_true)])
+    assert fit_confidence(Evidence(features, is_true, np.ones(2 * n_true))).shape == shape

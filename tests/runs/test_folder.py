@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+
+import pytest
 
 from getd.runs.folder import RunFolder
 
@@ -30,3 +33,25 @@ def test_the_config_of_a_run_says_single_values(tmp_path: Path) -> None:
     folder.write_config({"model": model, "training": training})
     config = folder.read_config()
     assert (config.validation_sample, config.learns_relations) == (30, True)
+
+
+def test_files_that_belong_together_are_all_on_the_disk_before_one_gets_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    fsync = os.fsync
+    replace = os.replace
+
+    def note_sync(descriptor: int) -> None:
+        steps.append(f"sync {Path(f'/proc/self/fd/{descriptor}').readlink().name}")
+        fsync(descriptor)
+
+    def note_rename(source: Path, target: Path) -> None:
+        steps.append(f"rename {target.name}")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", note_sync)
+    monkeypatch.setattr(os, "replace", note_rename)
+    RunFolder(tmp_path).write_json_files({"a.json": {"a": 1}, "b.json": {"b": 2}})
+    before = steps[: min(steps.index("rename a.json"), steps.index("rename b.json"))]
+    assert {"sync a.json", "sync b.json"} <= set(before)

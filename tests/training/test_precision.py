@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -124,6 +125,20 @@ def test_drawn_candidates_count_where_all_questions_share_them(
     settings = TrainSettings(regime="sampled", **drawn)
     assert choose_precision(settings, table_of(2 * MIN_TABLE), CPU) == expected
     assert choose_precision(settings, table_of(MIN_TABLE - 8), CPU) == "fp32"
+
+
+def test_the_speedup_compares_the_shortest_times_of_both_precisions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    others = precision.REPEATS - 1
+    readings = []
+    for number, seconds in enumerate([9.0, *[3.0] * others, 8.0, *[2.0] * others]):
+        readings += [100.0 * number, 100.0 * number + seconds]
+
+    clock = SimpleNamespace(perf_counter=iter(readings).__next__)
+    monkeypatch.setattr(precision, "time", clock)
+    monkeypatch.setattr(precision, "SHAPE", (2, 2, 2))
+    assert measure_speedup() == 1.5
 
 
 def test_a_machine_is_measured_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,6 +91,9 @@ def test_a_study_that_goes_on_tries_what_it_would_have_tried(
     second = search(5)
     whole = search(5, "other.db", out=tmp_path / "other")
     assert tried(second) == tried(whole)
+    for trial in whole.study.trials():
+        if trial.state == "complete":
+            assert trial.about["best_epoch"] == max(trial.curve, key=trial.curve.__getitem__)
     again = search(5)
     assert tried(again) == tried(whole)
     assert (again.run.path, again.best.number) == (second.run.path, second.best.number)
