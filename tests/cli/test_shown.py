@@ -92,6 +92,14 @@ def test_tune_shows_a_line_for_each_trial_unless_it_is_quiet(
     assert "trial 1  " not in getd(*command, "--trials", 2, "--quiet").err
 
 
+def test_predict_says_that_a_run_has_not_learnt_to_rank_relations_where_one_is_asked_for(
+    getd: Getd, run: Path
+) -> None:
+    notice = "this run was trained without relation_loss, so it has not learnt to rank relations"
+    assert notice in getd("predict", run, "?", "a1", "b1", "c1").err
+    assert notice not in getd("predict", run, "r", "?", "b1", "c1").err
+
+
 def test_a_training_without_matplotlib_says_what_learning_curves_need(
     run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

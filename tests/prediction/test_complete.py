@@ -54,3 +54,15 @@ def test_missing_facts_are_written_in_every_form_and_resumed(
         assert [record[name] for record in records] == numbers
         assert frame[name].to_list() == numbers
     assert not list(tmp_path.glob("*.partial"))
+
+
+def test_a_file_that_exists_is_replaced_only_on_request(calibrated: Run, tmp_path: Path) -> None:
+    out = tmp_path / "facts.tsv"
+    out.write_text("mine")
+    with pytest.raises(RunError) as caught:
+        calibrated.complete("r", out, top=3, min_confidence=0.0)
+    assert str(caught.value) == f"{out} exists; choose another place or pass --overwrite"
+    assert out.read_text() == "mine"
+
+    number = calibrated.complete("r", out, top=3, min_confidence=0.0, overwrite=True)
+    assert len(out.read_text().splitlines()) == number == 3
