@@ -161,7 +161,7 @@ def test_csv_of_a_format_that_is_named_may_have_long_fields_too(tmp_path: Path) 
     try:
         path = tmp_path / "facts.csv"
         path.write_text(f'a,r,"{LONG}"\n')
-        assert read_named(path, "hyper-csv").rows() == [("r", "a", LONG)]
+        assert rows_of(read_named(path, "hyper-csv")) == [("r", "a", LONG)]
     finally:
         csv.field_size_limit(before)
 
@@ -172,7 +172,7 @@ def test_hyper_relational_csv_is_recognised_by_the_lines_that_its_first_megabyte
     long = "x" * 400_000
     path = tmp_path / "facts.csv"
     path.write_text(f"a,r,{long}\nb,r,{long}\n{long},q,c\n")
-    assert read_named(path).rows() == [("r", "a", long), ("r", "b", long), ("q", long, "c")]
+    assert rows_of(read_named(path)) == [("r", "a", long), ("r", "b", long), ("q", long, "c")]
 
 
 def test_a_parquet_file_with_any_bit_of_its_first_page_flipped_is_read_or_refused(
