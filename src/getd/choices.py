@@ -30,6 +30,7 @@ REGIMES = {
 }
 KVSALL_LOSSES = {
     "softmax": "getd.training.losses.multi_answer:answer_softmax",
+    "each-answer": "getd.training.losses.multi_answer:each_answer",
     "bce": "getd.training.losses.multi_answer:bce",
     "bce-over-softmax": "getd.training.losses.multi_answer:bce_over_softmax",
 }

@@ -68,8 +68,8 @@ class TrainSettings(Settings):
 
     @model_validator(mode="after")
     def _what_goes_together(self) -> Self:
-        if self.question_weight and self.kvsall_loss != "softmax":
-            raise ValueError("question_weight goes with the kvsall_loss softmax")
+        if self.question_weight and self.kvsall_loss not in ("softmax", "each-answer"):
+            raise ValueError("question_weight goes with the kvsall_loss softmax or each-answer")
         if self.self_adversarial and self.sampled_loss == "softmax":
             raise ValueError("self_adversarial goes with the sampled_loss margin or logistic")
         if self.hard_negatives and self.shared_negatives:

@@ -31,7 +31,8 @@ def choose_precision(
     """Settle what ``auto`` means for a training on this machine."""
     if settings.precision != "auto":
         return settings.precision
-    if settings.kvsall_loss != "softmax" or not isinstance(model, DotProductModel):
+    is_fused = settings.kvsall_loss in ("softmax", "each-answer")
+    if not is_fused or not isinstance(model, DotProductModel):
         return "fp32"
 
     # Only candidates that all questions of a batch share are multiplied with them at once.

@@ -86,16 +86,18 @@ def test_the_gradients_of_a_step_are_those_of_the_formula(
             assert torch.allclose(left[key], grad, rtol=1e-6, atol=1e-9), key
 
 
-@pytest.mark.parametrize(("smoothing", "power"), [(0.0, 0.0), (0.2, 0.0), (0.2, 0.5), (0.0, 1.0)])
+@pytest.mark.parametrize("loss_name", ["softmax", "each-answer"])
+@pytest.mark.parametrize(("smoothing", "power"), [(0.0, 0.0), (0.2, 0.5), (0.0, 1.0)])
 @pytest.mark.parametrize("form", FORMS)
 def test_the_gradients_of_questions_with_their_answers_are_those_of_the_formula(
-    form: str, smoothing: float, power: float
+    form: str, smoothing: float, power: float, loss_name: str
 ) -> None:
     arity = 2 if MODELS[FORMS[form][0]].model.binary_only else 3
     facts_by_arity = {arity: blocks()[arity]}
     known = KnownAnswers.build([facts_by_arity])
     settings = TrainSettings(
         regime="kvsall",
+        kvsall_loss=loss_name,
         label_smoothing=smoothing,
         n3=0.1,
         question_weight=power,
@@ -122,7 +124,7 @@ def test_the_gradients_of_questions_with_their_answers_are_those_of_the_formula(
             expected = 0.1 * torch.stack([(f.abs() ** 3).sum() for f in factors]).sum() / 4
         labels = torch.zeros_like(scores)
         labels[step.answers] = 1
-        softmax = KVSALL_LOSSES["softmax"]
+        softmax = KVSALL_LOSSES[loss_name]
         weights = labels.sum(dim=1) ** power
         share = 0.7 if position is None else 1.0
         for row, weight in enumerate(weights / weights.sum()):

@@ -4,21 +4,20 @@ r"""The paper's loss (eq. 8 and 9), fused with the scoring: a softmax over all c
     -\phi_t + \log \sum_{c \in C} e^{\phi_c}, \qquad
     C = \{t\} \cup \{c : c \text{ makes no training fact true}\}
 
-Scores are dot products of queries and candidates. They are never kept: value and gradients come
-from one pass over tiles of scores that fit into the caches. A tile is scored, exponentiated,
-filtered and multiplied into both gradients before the next one overwrites it; the division by the
-sum is folded into the queries. Where a tile cannot hold all candidates of enough questions, they
-are cut too, and every tile is scored twice: for the sums, then for the gradients.
+Scores are dot products. They are never kept: value and gradients come from one pass over tiles of
+scores that fit into the caches. A tile is scored, exponentiated, filtered and multiplied into both
+gradients before the next one overwrites it; the division by the sum is folded into the queries.
+Where a tile cannot hold all candidates of enough questions, they are cut too, and scored twice.
 
 With ``precision = "bf16"`` scores, exponentials and the factors of all products have 8 bits; the
 answers' scores, the sums, the loss and the gradients that are kept have 24.
 
-:class:`LossSum` adds such losses to those of autograd; :func:`softmax_gradients` is the kernel.
+:class:`LossSum` adds such losses to those of autograd; :func:`softmax_gradients` is its kernel.
 """
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -30,6 +29,7 @@ from getd.runs.config import TrainSettings
 from getd.training.losses.base import Pairs, Target, Weight
 
 DType = torch.dtype
+Kernel = Callable[..., Tensor]  # as :func:`softmax_gradients`
 MIN_ROWS = 192  # questions in a tile with all candidates: with fewer, matrix products are slow
 MAX_ROWS = 256  # questions in a tile that does not hold all candidates
 ACCELERATOR_BUDGET = 1 << 26  # scores in a tile where no cache limits it
@@ -39,7 +39,10 @@ MAX_LOG_SUM = 69  # float32 sums of exponentials between e^-69 and e^69 are exac
 class LossSum:
     """A sum of losses, some of which bring the gradients of their last step along."""
 
-    def __init__(self, buffers: dict[Tensor, Tensor], settings: TrainSettings) -> None:
+    def __init__(
+        self, buffers: dict[Tensor, Tensor], settings: TrainSettings, kernel: Kernel | None = None
+    ) -> None:
+        self._kernel = kernel or softmax_gradients
         self._buffers = buffers  # for the gradients of tables, kept from step to step
         self._smoothing = settings.label_smoothing
         self._in_bf16 = settings.precision == "bf16"
@@ -48,7 +51,7 @@ class LossSum:
         self._grads: list[Tensor | None] = []  # the gradients there; None: 1
 
     def rounding(self, device: torch.device) -> torch.autocast:
-        """Let products of matrices round their factors and results, where bf16 was chosen."""
+        """Let products round their factors and results, where bf16 was chosen."""
         return torch.autocast(device.type, torch.bfloat16, enabled=self._in_bf16)
 
     def add(self, loss: Tensor) -> None:
@@ -60,7 +63,7 @@ class LossSum:
     def add_softmax(
         self, query: Tensor, table: Tensor, target: Target, left_out: Pairs, weight: Weight
     ) -> None:
-        """Add :func:`softmax_gradients`; a table occurs once in a sum."""
+        """Add what the kernel computes; a table occurs once in a sum."""
         if table.is_leaf:
             if table not in self._buffers:
                 self._buffers[table] = torch.empty_like(table)
@@ -74,9 +77,8 @@ class LossSum:
         query = query.to(table.dtype)
         into = Gradients(torch.empty_like(query), table_grad)
         with torch.no_grad():
-            value = softmax_gradients(
-                query, table, target, left_out, self._smoothing, weight, into, self._in_bf16
-            )
+            arguments = (query, table, target, left_out, self._smoothing, weight, into)
+            value = self._kernel(*arguments, self._in_bf16)
         self._values.append(value)
         self._outputs.append(query)
         self._grads.append(into.query)
@@ -107,9 +109,8 @@ def softmax_gradients(
     """Compute the weighted sum of the losses of questions, and leave its gradients in ``into``.
 
     ``query`` ``(b, d)`` has a vector per question, ``table`` ``(n, d)`` one per candidate. Several
-    answers of a question share its weight equally. ``left_out`` are the candidates that take no
-    part, each once and none an answer. ``smoothing`` is the weight that is spread over all
-    candidates that take part; the rest stays on the answers.
+    answers share a question's weight. ``left_out`` are candidates that take no part, each once and
+    none an answer. ``smoothing`` is the weight that is spread over all others.
 
     Scores are exponentiated as they are. Only if a sum leaves the safe range, everything is
     computed again in full precision, with the largest score of each question taken off.
@@ -129,14 +130,14 @@ def softmax_gradients(
 
     # The gradients of the log-sums; NaN fails the comparison too.
     operands = (query, weighted, table, left_out, into)
-    blocks, buffer = _cut(*operands, torch.bfloat16 if in_bf16 else query.dtype)
-    sums = _all_gradients(blocks, buffer, weight)
+    blocks, buffer = cut_into_tiles(*operands, torch.bfloat16 if in_bf16 else query.dtype)
+    sums = all_gradients(blocks, buffer, weight)
     log_sums = sums.log()
     if not torch.linalg.vector_norm(log_sums, torch.inf).item() < MAX_LOG_SUM:
-        blocks, buffer = _cut(*operands, query.dtype)
-        shifts = [_largest_scores(block, buffer) for block in blocks]
+        blocks, buffer = cut_into_tiles(*operands, query.dtype)
+        shifts = [largest_scores(block, buffer) for block in blocks]
         blocks = [b._replace(shift=shift) for b, shift in zip(blocks, shifts, strict=True)]
-        sums = _all_gradients(blocks, buffer, weight)
+        sums = all_gradients(blocks, buffer, weight)
         log_sums = sums.log() + torch.cat(shifts)
     into.query.div_(sums)
 
@@ -236,9 +237,10 @@ class _Block(NamedTuple):
     grad: Tensor  # (b, d)
     tiles: list[_Tile]
     shift: Tensor | None = None  # (b, 1), taken off the scores
+    divide: Callable[[Tensor, Tensor], Tensor] = torch.div  # ``weighted`` by the sums
 
 
-def _cut(
+def cut_into_tiles(
     query: Tensor, weighted: Tensor, table: Tensor, left_out: Pairs, into: Gradients, dtype: DType
 ) -> tuple[list[_Block], Tensor]:
     """Cut questions, and candidates where needed, into tiles; with a buffer for their scores."""
@@ -287,11 +289,10 @@ def _parts(
     return zip(starts, *parts, slices, strict=True)
 
 
-def _all_gradients(blocks: list[_Block], buffer: Tensor, weight: float) -> Tensor:
+def all_gradients(blocks: list[_Block], buffer: Tensor, weight: float) -> Tensor:
     """The sums of exponentials of all questions, ``(b, 1)``; leaves the gradients of the log-sums.
 
-    That of the queries is yet to be divided by the sums.
-    """
+    That of the queries is yet to be divided."""
     sums = [_gradients(block, buffer, weight, number == 0) for number, block in enumerate(blocks)]
     return sums[0] if len(sums) == 1 else torch.cat(sums)
 
@@ -305,7 +306,7 @@ def _gradients(block: _Block, buffer: Tensor, weight: float, is_first: bool) -> 
         sums = tile_sums if sums is None else sums.add_(tile_sums)
     assert sums is not None
 
-    scaled = (block.weighted / sums).to(block.query.dtype)
+    scaled = block.divide(block.weighted, sums).to(block.query.dtype)
     for number, tile in enumerate(block.tiles):
         if len(block.tiles) > 1:  # by now the buffer holds the last tile
             exponentials = _exponentials(block, tile, buffer)
@@ -331,7 +332,7 @@ def _exponentials(block: _Block, tile: _Tile, buffer: Tensor) -> Tensor:
     return scores
 
 
-def _largest_scores(block: _Block, buffer: Tensor) -> Tensor:
+def largest_scores(block: _Block, buffer: Tensor) -> Tensor:
     """The largest score of each question, ``(b, 1)``."""
     largest = torch.full_like(block.query[:, :1], -torch.inf)
     for tile in block.tiles:

@@ -18,6 +18,25 @@ def answer_softmax(batch: LabelledScores, settings: TrainSettings) -> Tensor:
     return (batch.weights.squeeze(1).to(losses.dtype) * losses).sum()
 
 
+def each_answer(batch: LabelledScores, settings: TrainSettings) -> Tensor:
+    """The softmax of each answer alone against all that are no answers: the loss of ``1vsall``."""
+    is_answer = batch.labels.bool()
+    rows, columns = is_answer.nonzero(as_tuple=True)
+    n_answers = is_answer.sum(dim=1)
+    others = batch.scores.masked_fill(is_answer, -torch.inf)
+    own = batch.scores[rows, columns]
+    log_totals = torch.logaddexp(others.logsumexp(dim=1)[rows], own)
+
+    smoothing = settings.label_smoothing
+    sums = batch.scores.masked_fill(is_answer, 0.0).sum(dim=1)[rows] + own
+    mean = sums / (batch.scores.shape[1] - n_answers[rows] + 1)
+    losses = log_totals - (1 - smoothing) * own - smoothing * mean
+    weights = batch.scores.new_full((len(batch.scores),), 1 / len(batch.scores))
+    if batch.weights is not None:
+        weights = batch.weights.squeeze(1).to(losses.dtype)
+    return ((weights / n_answers)[rows] * losses).sum()
+
+
 def bce(batch: LabelledScores, settings: TrainSettings) -> Tensor:
     """The binary cross entropy of each score."""
     labels = _smoothed(batch.labels, settings.label_smoothing)

@@ -14,11 +14,18 @@ from getd.facts.known_answers import Position
 from getd.models.base import DotProductModel, ScoringModel
 from getd.runs.config import TrainSettings
 from getd.training.losses import KVSALL_LOSSES
-from getd.training.losses.base import LabelledScores, Pairs
-from getd.training.losses.fused_softmax import LossSum
-from getd.training.losses.multi_answer import answer_softmax
+from getd.training.losses.base import LabelledScores, Loss, Pairs
+from getd.training.losses.each_answer import each_answer_gradients
+from getd.training.losses.fused_softmax import Kernel, LossSum, softmax_gradients
+from getd.training.losses.multi_answer import answer_softmax, each_answer
 from getd.training.losses.regularisers import n3
 from getd.training.regimes.base import Batch, Buffers, Regime
+
+# Losses that have a kernel of their own, which never keeps all scores.
+FUSED: dict[Loss[LabelledScores], Kernel] = {
+    answer_softmax: softmax_gradients,
+    each_answer: each_answer_gradients,
+}
 
 
 class KvsAll(Regime):
@@ -58,12 +65,13 @@ class KvsAllStep:
 
     def backward(self, model: ScoringModel) -> float:
         settings = self.settings
-        total = LossSum(self.buffers, settings)
         loss = KVSALL_LOSSES[settings.kvsall_loss]
+        kernel = FUSED.get(loss)
+        total = LossSum(self.buffers, settings, kernel)
         scale = settings.relation_loss if self.position is None else 1.0
         weights = self._weights()
 
-        if loss is answer_softmax and self._has_query(model):
+        if kernel is not None and self._has_query(model):
             with total.rounding(self.entities.device):
                 query, table = self._query(model)
             weight = scale / len(query) if weights is None else scale * weights
