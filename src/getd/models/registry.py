@@ -12,6 +12,7 @@ from getd.models.base import ModelSizes, ScoringModel
 from getd.models.complex import ComplEx, ComplExSettings
 from getd.models.conve import ConvE, ConvESettings
 from getd.models.distmult import DistMult, DistMultSettings
+from getd.models.encoder import Encoder, EncoderSettings
 from getd.models.frequency import Frequency
 from getd.models.getd import GETD, GETDSettings
 from getd.models.hype import HypE, HypESettings
@@ -31,6 +32,20 @@ from getd.models.tucker import TuckER, TuckERSettings
 DISTANCES = {"regime": "sampled", "sampled_loss": "softmax", "negatives": 512}
 # Products of small numbers are slow to leave the start.
 PRODUCTS = {"learning_rate": 0.01}
+# A network learns from distinct questions, in large batches.
+ENCODER = {
+    "regime": "kvsall",
+    "question_weight": 1.0,
+    "batch_size": 512,
+    "learning_rate": 2e-3,
+    "label_smoothing": 0.4,
+    "ema": 0.995,
+    "clip": 1.0,
+    "schedule": "linear",
+    "warmup": 100,
+    "epochs": 40,
+    "patience": 0,
+}
 
 
 @dataclass(frozen=True)
@@ -62,6 +77,7 @@ MODELS: dict[str, ModelEntry] = {
         {"regime": "sampled", "negatives": 64, "validation_sample": 300},
         fully_expressive=True,
     ),
+    "encoder": ModelEntry(Encoder, EncoderSettings, "Encoder", ENCODER),
     "tucker": ModelEntry(TuckER, TuckERSettings, "TuckER"),
     "complex": ModelEntry(ComplEx, ComplExSettings, "ComplEx", PRODUCTS),
     "conve": ModelEntry(ConvE, ConvESettings, "ConvE"),
