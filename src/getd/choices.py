@@ -40,6 +40,7 @@ SAMPLED_LOSSES = {
     "logistic": "getd.training.losses.sampled:logistic",
 }
 OptimizerName = Literal["adam", "adagrad"]
+Schedule = Literal["exponential", "linear"]
 NormKind = Literal["rms", "batch", "none"]
 DeviceName = Literal["auto", "cpu", "cuda"]
 Precision = Literal["auto", "fp32", "bf16"]

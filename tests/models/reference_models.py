@@ -13,6 +13,7 @@ from getd.models.base import DotProductModel, ScoringModel
 from getd.models.complex import ComplEx
 from getd.models.conve import ConvE
 from getd.models.distmult import DistMult
+from getd.models.encoder import Encoder
 from getd.models.getd import GETD
 from getd.models.hype import HypE
 from getd.models.multilinear import MultilinearModel
@@ -25,6 +26,7 @@ from getd.models.reciprocal import Reciprocal
 from getd.models.simple import SimplE
 from getd.models.transe import TransE
 from getd.models.tucker import TuckER
+from tests.models.reference_encoder import encoder
 
 
 def core_entry(model: DotProductModel, arity: int, index: tuple[int, ...]) -> float:
@@ -56,6 +58,8 @@ def score(model: ScoringModel, relation: int, entities: list[int], position: int
         return score(model.inner, relation + position * model.n_relations, turned, 0)
     if isinstance(model, RAE) and position is not None:
         return m_transh(model, relation, entities) + relatedness(model, entities, position)
+    if isinstance(model, Encoder):
+        return encoder(model, relation, entities, position)
     return SCORES[type(model)](model, relation, entities)
 
 

@@ -30,6 +30,7 @@ from getd.models.base import ModelSizes, RoleTable, ScoringModel, other_position
 from getd.models.layers import embedding
 from getd.models.norms import BatchNorm
 from getd.models.parts import by_relation, score_each_position, score_in_parts
+from getd.models.roles import number_positions
 from getd.models.settings import ModelSettings
 
 BUDGET = 2**22  # numbers held at a time, where each question or relation has its own features
@@ -65,12 +66,7 @@ class NaLP(ScoringModel):
         scale = settings.initial_scale
         self.entity = embedding(sizes.n_entities, d, scale, generator, sparse=True)
 
-        width = max(self.arities)
-        numbers = torch.arange(sizes.n_relations * width, device="cpu").view(-1, width)
-        if sizes.roles is not None and settings.roles == "data":
-            numbers = torch.zeros_like(numbers)
-            for row, roles in zip(numbers, sizes.roles, strict=False):
-                row[: len(roles)] = torch.tensor(roles, device="cpu")
+        numbers = number_positions(sizes, by_name=settings.roles == "data")
         self.register_buffer("role_numbers", numbers, persistent=False)
         self.role = embedding(int(numbers.max()) + 1, d, scale, generator)
 

@@ -12,6 +12,7 @@ from getd.models.base import ModelSizes, ScoringModel
 from getd.models.complex import ComplEx, ComplExSettings
 from getd.models.conve import ConvE, ConvESettings
 from getd.models.distmult import DistMult, DistMultSettings
+from getd.models.encoder import Encoder, EncoderSettings
 from getd.models.frequency import Frequency
 from getd.models.getd import GETD, GETDSettings
 from getd.models.hype import HypE, HypESettings
@@ -33,6 +34,20 @@ DISTANCES = {"regime": "sampled", "sampled_loss": "softmax", "negatives": 512}
 PRODUCTS = {"learning_rate": 0.01}
 # Each candidate passes through a network.
 NETWORK = {"regime": "sampled", "negatives": 64, "validation_sample": 300}
+# A network learns from distinct questions, in large batches.
+ENCODER = {
+    "regime": "kvsall",
+    "question_weight": 1.0,
+    "batch_size": 512,
+    "learning_rate": 2e-3,
+    "label_smoothing": 0.4,
+    "ema": 0.995,
+    "clip": 1.0,
+    "schedule": "linear",
+    "warmup": 100,
+    "epochs": 40,
+    "patience": 0,
+}
 
 
 @dataclass(frozen=True)
@@ -58,6 +73,7 @@ MODELS: dict[str, ModelEntry] = {
     "m-transh": ModelEntry(MTransH, MTransHSettings, "m-TransH", DISTANCES, False),
     "rae": ModelEntry(RAE, RAESettings, "RAE", DISTANCES, False),
     "nalp": ModelEntry(NaLP, NaLPSettings, "NaLP", NETWORK, True),
+    "encoder": ModelEntry(Encoder, EncoderSettings, "Encoder", ENCODER),
     "tucker": ModelEntry(TuckER, TuckERSettings, "TuckER"),
     "complex": ModelEntry(ComplEx, ComplExSettings, "ComplEx", PRODUCTS),
     "conve": ModelEntry(ConvE, ConvESettings, "ConvE"),

@@ -7,7 +7,15 @@ from typing import Annotated, Any, Self
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
-from getd.choices import DeviceName, KvsAllLoss, OptimizerName, Precision, RegimeName, SampledLoss
+from getd.choices import (
+    DeviceName,
+    KvsAllLoss,
+    OptimizerName,
+    Precision,
+    RegimeName,
+    SampledLoss,
+    Schedule,
+)
 from getd.config import Settings, build, section_of, with_values
 from getd.errors import ConfigError, nearest
 from getd.models.registry import MODELS, model_settings
@@ -47,7 +55,11 @@ class TrainSettings(Settings):
     epochs: PositiveInt = 200
     batch_size: PositiveInt = 128  # facts (questions in kvsall)
     learning_rate: PositiveFloat = 1e-3
-    decay: Annotated[float, Gt(0), Le(1)] = 0.995  # factor on the learning rate after each epoch
+    schedule: Schedule = (
+        "exponential"  # of the learning rate; linear: down to 0.02 of it at the end
+    )
+    decay: Annotated[float, Gt(0), Le(1)] = 0.995  # exponential: factor on it after each epoch
+    warmup: NonNegativeInt = 0  # steps in which the learning rate rises to its first value
     label_smoothing: Annotated[float, Ge(0), Lt(1)] = 0.0  # weight spread over all candidates
     relation_loss: NonNegativeFloat = 0.0  # weight of predicting the relation as well
     n3: NonNegativeFloat = 0.0  # weight of the mean cube of the embeddings

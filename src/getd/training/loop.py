@@ -42,6 +42,7 @@ from getd.training.moving_average import MovingAverage, Weights
 from getd.training.norm_statistics import take_statistics
 from getd.training.optimisers import Optimisers
 from getd.training.regimes.base import Batch, Regime, TrainStep, one_ahead, shuffled_batches
+from getd.training.schedule import learning_rate
 
 Measure = Callable[[ScoringModel], float]
 
@@ -82,9 +83,7 @@ class Trainer:
         settings = self.settings
         callbacks = callbacks or Callbacks()
         while progress.epoch <= settings.epochs and not progress.finished:
-            learning_rate = settings.learning_rate * settings.decay ** (progress.epoch - 1)
-            self.optimisers.set_learning_rate(learning_rate)
-            self._train_epoch(checkpoint, callbacks)
+            rate = self._train_epoch(checkpoint, callbacks)
             valid_mrr, valid_loss = self._validate()
             progress.finished = 0 < settings.patience <= progress.worse
 
@@ -93,7 +92,7 @@ class Trainer:
                 loss=progress.loss_sum / progress.n_facts,
                 seconds=progress.seconds,
                 facts=progress.n_facts,
-                learning_rate=learning_rate,
+                learning_rate=rate,
                 valid_mrr=valid_mrr,
                 valid_loss=valid_loss,
             )
@@ -112,8 +111,8 @@ class Trainer:
             self._load_evaluated_weights()
         self.model.eval()
 
-    def _train_epoch(self, checkpoint: Path | None, callbacks: Callbacks) -> None:
-        """Take a step on each batch of the epoch that is not done yet."""
+    def _train_epoch(self, checkpoint: Path | None, callbacks: Callbacks) -> float:
+        """Take a step on each batch of the epoch that is not done yet; return the last rate."""
         progress = self.progress
         batches = self._batches()
         remaining = batches[progress.batches_done :]
@@ -121,7 +120,11 @@ class Trainer:
 
         start = time.perf_counter()
         steps = one_ahead(self.regime.prepare, remaining)
+        rate = self.settings.learning_rate
         for batch, step in zip(remaining, steps, strict=True):
+            place = (progress.epoch, progress.batches_done, len(batches))
+            rate = learning_rate(self.settings, *place)
+            self.optimisers.set_learning_rate(rate)
             loss = self.step(step)
             now = time.perf_counter()
             progress.seconds += now - start
@@ -136,6 +139,7 @@ class Trainer:
                 if checkpoint:
                     self.save(checkpoint)
                 raise Interrupted
+        return rate
 
     def _batches(self) -> list[Batch]:
         """The batches of the epoch under way: the same ones when it is resumed."""

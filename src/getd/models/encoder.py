@@ -1,0 +1,195 @@
+r"""A network that reads the given entities as a set, each with its role, and makes the query.
+
+.. math::
+    x_j = e_j + \rho_{rj}, \qquad
+    q_p = g\bigl(\rho_{rp} + r, \; \{x_j : j \ne p\}\bigr), \qquad
+    \phi = \langle q_p, e_p \rangle
+
+:math:`\rho_{rj}` is the vector of the role at position :math:`j` of relation :math:`r`. There are
+two kinds of :math:`g`. DeepSets adds up what a small network makes of each entity,
+
+.. math::
+    g(y, X) = \operatorname{out}\Bigl(y + \frac{1}{\sqrt{|X|}} \sum_{x \in X} f(x)\Bigr),
+
+and attention lets :math:`y` and all of :math:`X` look at each other in the layers of a transformer.
+Neither has a part that depends on the arity, so facts of all arities teach the same network.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+import torch
+from pydantic import PositiveInt
+from torch import Tensor, nn
+
+from getd.errors import ShapeError
+from getd.models.aliases import RandomSource
+from getd.models.base import DotProductModel, ModelSizes, RoleTable, other_positions
+from getd.models.layers import drop_out, embedding
+from getd.models.roles import number_positions
+from getd.models.settings import Dropout, ModelSettings
+
+
+class EncoderSettings(ModelSettings):
+    """Settings of ``[model]`` with ``name = "encoder"``."""
+
+    entity_dim: PositiveInt = 128
+    kind: Literal["deepsets", "attention"] = "deepsets"
+    layers: PositiveInt = 2  # after the sum, or of attention
+    heads: PositiveInt = 4  # of attention
+    dropout: Dropout = 0.2  # in every layer
+    query_dropout: Dropout = 0.0
+    initial_scale: float = 0.02
+
+
+class Encoder(DotProductModel):
+    """A network over the set of given entities, each with its role; one for all arities."""
+
+    role_numbers: Tensor  # (|R|, n): the row of the role of each position
+    parameters_formula = "|E|d + |R|d + n|R|d + the network's 4d² for each layer"
+
+    def __init__(
+        self, sizes: ModelSizes, settings: EncoderSettings, generator: RandomSource = None
+    ) -> None:
+        super().__init__(sizes)
+        d = settings.entity_dim
+        scale = settings.initial_scale
+        self.entity = embedding(sizes.n_entities, d, scale, generator, sparse=True)
+        self.relation = embedding(sizes.n_relations, d, scale, generator)
+
+        numbers = number_positions(sizes)
+        self.register_buffer("role_numbers", numbers, persistent=False)
+        self.role = embedding(int(numbers.max()) + 1, d, scale, generator)
+
+        # Of each position, while the relation is open and roles are not known.
+        self.place = embedding(max(self.arities), d, scale, generator)
+
+        self.query_dropout = settings.query_dropout
+        with seeded(generator):
+            make = DeepSets if settings.kind == "deepsets" else Attention
+            self.network = make(settings)
+            self.output = nn.Sequential(
+                nn.LayerNorm(d), nn.Linear(d, d), nn.GELU(), nn.LayerNorm(d)
+            )
+
+    def query(self, relation: Tensor, entities: Tensor, position: int) -> Tensor:
+        self.check_arity(entities)
+        given = other_positions(entities, position)
+        roles = self.role(self.role_numbers[relation])  # (b, n, d)
+        tokens = self.entity(entities[:, given]) + roles[:, given]
+        return self._output(self.network(tokens, roles[:, position] + self.relation(relation)))
+
+    def queries(self, relation: Tensor, entities: Tensor) -> Tensor:
+        n = self.check_arity(entities)
+        roles = self.role(self.role_numbers[relation][:, :n])  # (b, n, d)
+        tokens = self.entity(entities) + roles
+        readers = roles + self.relation(relation).unsqueeze(1)
+        return self._output(self.network.each(tokens, readers))
+
+    def relation_query(self, entities: Tensor) -> Tensor:
+        n = self.check_arity(entities)
+        tokens = self.entity(entities) + self.place.weight[:n]
+        return self._output(self.network(tokens, torch.zeros_like(tokens[:, 0])))
+
+    def relation_candidates(self) -> Tensor:
+        return self.relation.weight
+
+    def role_tables(self) -> dict[str, RoleTable]:
+        return {"role": RoleTable(self.role, self.role_numbers)}
+
+    def _output(self, encoded: Tensor) -> Tensor:
+        query: Tensor = self.output(encoded).to(self.entity.weight.dtype)
+        return drop_out(query, self.query_dropout, self.training)
+
+
+class DeepSets(nn.Module):
+    """Adds up what a network makes of each token, then reads the sum."""
+
+    def __init__(self, settings: EncoderSettings) -> None:
+        super().__init__()
+        d = settings.entity_dim
+        dropout = settings.dropout
+        self.first = nn.Sequential(nn.LayerNorm(d), DropOut(dropout), *_perceptron(d))
+        self.layers = nn.ModuleList()
+        for _ in range(settings.layers):
+            inner = _perceptron(d)
+            parts = [nn.LayerNorm(d), *inner[:2], DropOut(dropout), inner[2], DropOut(dropout)]
+            self.layers.append(nn.Sequential(*parts))
+
+    def forward(self, tokens: Tensor, reader: Tensor) -> Tensor:
+        """Read tokens ``(b, k, d)`` with a reader ``(b, d)`` of their own."""
+        total = self.first(tokens).sum(dim=1)
+        return self._read(total / max(tokens.shape[1], 1) ** 0.5 + reader)
+
+    def each(self, tokens: Tensor, readers: Tensor) -> Tensor:
+        """Read with each reader ``(b, n, d)`` all tokens ``(b, n, d)`` but the one at its place."""
+        n = tokens.shape[1]
+        encoded = self.first(tokens)
+        others = (1 - torch.eye(n, dtype=encoded.dtype, device=encoded.device)) @ encoded
+        return self._read(others / max(n - 1, 1) ** 0.5 + readers)
+
+    def _read(self, vectors: Tensor) -> Tensor:
+        for layer in self.layers:
+            vectors = vectors + layer(vectors)
+        return vectors
+
+
+class Attention(nn.Module):
+    """Layers of a transformer, in which the reader and the tokens look at each other."""
+
+    def __init__(self, settings: EncoderSettings) -> None:
+        super().__init__()
+        d = settings.entity_dim
+        heads = settings.heads
+        if d % heads:
+            raise ShapeError(f"entity_dim = {d} cannot be divided among {heads} heads")
+        self.norm = nn.Sequential(nn.LayerNorm(d), DropOut(settings.dropout))
+        self.layers = nn.ModuleList()
+        for _ in range(settings.layers):
+            self.layers.append(
+                nn.TransformerEncoderLayer(
+                    d, heads, 2 * d, settings.dropout, "gelu", batch_first=True, norm_first=True
+                )
+            )
+
+    def forward(self, tokens: Tensor, reader: Tensor) -> Tensor:
+        """Read tokens ``(b, k, d)`` with a reader ``(b, d)`` of their own."""
+        vectors = self.norm(torch.cat([reader.unsqueeze(1), tokens], dim=1))
+        for layer in self.layers:
+            vectors = layer(vectors)
+        first: Tensor = vectors[:, 0]
+        return first
+
+    def each(self, tokens: Tensor, readers: Tensor) -> Tensor:
+        """Read with each reader ``(b, n, d)`` all tokens ``(b, n, d)`` but the one at its place."""
+        n = tokens.shape[1]
+        read = []
+        for position in range(n):
+            given = other_positions(tokens, position)
+            read.append(self(tokens[:, given], readers[:, position]))
+        return torch.stack(read, dim=1)
+
+
+class DropOut(nn.Module):
+    """Dropout as a layer."""
+
+    def __init__(self, share: float) -> None:
+        super().__init__()
+        self.share = share
+
+    def forward(self, values: Tensor) -> Tensor:
+        return drop_out(values, self.share, self.training)
+
+
+def _perceptron(d: int) -> list[nn.Module]:
+    return [nn.Linear(d, 2 * d), nn.GELU(), nn.Linear(2 * d, d)]
+
+
+@contextmanager
+def seeded(generator: RandomSource) -> Iterator[None]:
+    """Let torch's own layers start with weights that a generator decides."""
+    with torch.random.fork_rng(devices=[], enabled=generator is not None):
+        if generator is not None:
+            torch.manual_seed(int(torch.randint(2**31, (), generator=generator, device="cpu")))
+        yield
