@@ -17,7 +17,7 @@ def encoder(model: Encoder, relation: int, entities: list[int], position: int | 
     weights = {name: tensor.detach().numpy() for name, tensor in model.named_parameters()}
     roles = weights["role.weight"][relation * max(model.arities) :]
     if position is None:
-        roles = weights["place.weight"]
+        roles = weights["slot.weight"]
         reader = np.zeros(roles.shape[1])
         answer = weights["relation.weight"][relation]
     else:

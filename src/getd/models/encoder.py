@@ -63,7 +63,7 @@ class Encoder(DotProductModel):
         self.role = embedding(int(numbers.max()) + 1, d, scale, generator)
 
         # Of each position, while the relation is open and roles are not known.
-        self.place = embedding(max(self.arities), d, scale, generator)
+        self.slot = embedding(max(self.arities), d, scale, generator)
 
         self.query_dropout = settings.query_dropout
         with seeded(generator):
@@ -89,7 +89,7 @@ class Encoder(DotProductModel):
 
     def relation_query(self, entities: Tensor) -> Tensor:
         n = self.check_arity(entities)
-        tokens = self.entity(entities) + self.place.weight[:n]
+        tokens = self.entity(entities) + self.slot.weight[:n]
         return self._output(self.network(tokens, torch.zeros_like(tokens[:, 0])))
 
     def relation_candidates(self) -> Tensor:

@@ -122,8 +122,8 @@ class Trainer:
         steps = one_ahead(self.regime.prepare, remaining)
         rate = self.settings.learning_rate
         for batch, step in zip(remaining, steps, strict=True):
-            place = (progress.epoch, progress.batches_done, len(batches))
-            rate = learning_rate(self.settings, *place)
+            moment = (progress.epoch, progress.batches_done, len(batches))
+            rate = learning_rate(self.settings, *moment)
             self.optimisers.set_learning_rate(rate)
             loss = self.step(step)
             now = time.perf_counter()
