@@ -4,14 +4,16 @@ Whatever needs whole rows of scores gets them from this module: calibration, the
 the loss on validation, predictions. Ranks are counted in a stream (:mod:`~getd.evaluation.ranks`).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import log
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from getd.arrays import Floats
+from getd.evaluation.normaliser import Cells, log2_sums
 from getd.evaluation.protocol import Sample
 from getd.facts.facts import Blocks, Facts, sample_facts
 from getd.facts.known_answers import KnownAnswers
@@ -55,27 +57,13 @@ def filtered_scores(
         batch = facts.take(span)
         with model.scoring() as device:
             relation, entities = batch.to_tensors(device)
-            score = _scorer(model, relation, entities, temperature)
 
         for position in positions:
             with model.scoring():
-                scores = score(position)
+                scores = model.score_candidates(relation, entities, position)
+                scores = scores if temperature is None else scores / temperature
             leave_out_known(scores, batch, position, known)
             yield ScoredBatch(span, batch, position, scores, entities[:, position])
-
-
-def _scorer(
-    model: ScoringModel, relation: Tensor, entities: Tensor, temperature: float | None
-) -> Callable[[int], Tensor]:
-    """Return what scores all candidates at a position of a batch."""
-    if temperature is None:
-        return lambda position: model.score_candidates(relation, entities, position)
-    if not (isinstance(model, DotProductModel) and model.is_dot_product):
-        return lambda position: model.score_candidates(relation, entities, position) / temperature
-
-    # Positions share work, and a few queries are divided in place of many scores.
-    queries = model.queries(relation, entities) / temperature
-    return lambda position: queries[:, position] @ model.candidates(position).T
 
 
 def leave_out_known(scores: Tensor, facts: Facts, position: int, known: KnownAnswers) -> None:
@@ -91,20 +79,81 @@ def log_probabilities(
     facts: Facts,
     known: KnownAnswers,
     temperature: float,
-    but: int | None = None,
+    positions: Sequence[int] | None = None,
 ) -> Floats:
-    """Return the log-probability of each entity at its position, ``(n, arity)``; 0 at ``but``."""
-    log_probability = np.zeros(facts.entities.shape)
-    positions = [position for position in range(facts.arity) if position != but]
-    for batch in filtered_scores(model, facts, positions, known, temperature=temperature):
-        own = batch.scores.gather(1, batch.answers[:, None])
-        highest = batch.scores.amax(dim=1, keepdim=True)
+    """Return the log-probabilities of the entities at positions, by default all: ``(n, p)``."""
+    positions = range(facts.arity) if positions is None else positions
+    log_probability = np.zeros((len(facts), len(positions)))
+    bare = dot_product_of(model)
+    if bare is None:
+        for scored in filtered_scores(model, facts, positions, known, temperature=temperature):
+            own = scored.scores.gather(1, scored.answers[:, None])[:, 0]
+            column = (own - scored.scores.logsumexp(dim=1)).cpu()
+            log_probability[scored.rows, positions.index(scored.position)] = column
+        return log_probability
 
-        # In place: torch.logsumexp would make a second table of this size.
-        exponentials = batch.scores.sub_(highest).exp_()
-        log_total = exponentials.sum(dim=1, keepdim=True).log_()
-        log_probability[batch.rows, batch.position] = (own - highest - log_total)[:, 0].cpu()
+    for start in range(0, len(facts), BATCH_ROWS):
+        rows = slice(start, start + BATCH_ROWS)
+        batch = facts.take(rows)
+        with model.scoring() as device:
+            queries = bare.queries(*batch.to_tensors(device))[:, positions]
+            log_probability[rows] = query_log_probabilities(
+                model, batch, positions, queries, known, temperature
+            )
     return log_probability
+
+
+def dot_product_of(model: ScoringModel) -> DotProductModel | None:
+    """Return the trained model if its scores are dot products, with or without a memory."""
+    bare = model.bare
+    return bare if isinstance(bare, DotProductModel) and bare.is_dot_product else None
+
+
+def query_log_probabilities(
+    model: ScoringModel,
+    facts: Facts,
+    positions: Sequence[int],
+    queries: Tensor,
+    known: KnownAnswers,
+    temperature: float,
+) -> Floats:
+    """Return the log-probabilities of the entities at positions, ``(n, p)``, from their queries.
+
+    ``queries`` ``(n, p, d)`` are those of :func:`dot_product_of` the model, which is scoring.
+    """
+    bare = dot_product_of(model)
+    assert bare is not None
+    tables = [bare.candidates(position) for position in positions]
+    if any(table is not tables[0] for table in tables):
+        parts = []
+        for index, position in enumerate(positions):
+            query = queries[:, index : index + 1]
+            part = query_log_probabilities(model, facts, [position], query, known, temperature)
+            parts.append(part)
+        return np.concatenate(parts, axis=1)
+
+    # One product for all positions. Powers of 2 need scores in units of their own.
+    table = tables[0]
+    unit = temperature * log(2)
+    relation, entities = facts.to_tensors(table.device)
+    own = entities[:, positions].flatten()
+    left_out = known.others(facts, positions).take(slice(None))
+    rows, others = (torch.from_numpy(ids).to(table.device) for ids in left_out)
+    cells = [Cells(rows, others, queries.new_full(rows.shape, -torch.inf))]
+
+    terms = model.memory_terms(relation, entities, positions)
+    if terms is not None:
+        queries = queries * terms.scale[:, None].to(queries)
+        values = (terms.values / unit).to(queries)
+        cells.append(Cells(terms.rows, terms.candidates, values))
+
+    queries = queries.flatten(0, 1) / unit
+    own_scores = (queries * table[own]).sum(dim=1)
+    for each in cells[1:]:
+        is_own = each.columns == own[each.rows]
+        own_scores.index_add_(0, each.rows[is_own], each.values[is_own])
+    log_probability = (own_scores - log2_sums(queries, table, cells)) * log(2)
+    return log_probability.view(len(facts), -1).cpu().numpy()
 
 
 def held_out_loss(

@@ -7,7 +7,8 @@ from torch import Tensor
 
 from getd.memory.memory import Memory
 from getd.memory.weights import MemoryWeights
-from getd.models.base import ScoringModel
+from getd.models.aliases import Positions
+from getd.models.base import MemoryTerms, ScoringModel
 from getd.models.counts import expand_spans
 
 
@@ -36,17 +37,11 @@ class WithMemory(ScoringModel):
         self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None
     ) -> Tensor:
         scores = self.model.score_candidates(relation, entities, position, candidates)
-        arity = entities.shape[1]
-        weights = self.weights.get(f"{arity}-{position}", MemoryWeights())
-        scores = scores * weights.scale
-        if not weights.sources:
-            return scores
-
-        rows, entity, features = self.memory.features(relation, entities, position)
-        theta = weights.as_tensor(self.memory.sources(arity, position))
-        added = (features @ theta.to(features)).to(scores)
+        scale, rows, entity, added = self.memory_terms(relation, entities, [position])
+        scores = scores * scale.to(scores)
+        added = added.to(scores)
         if candidates is None:
-            return scores.index_put((rows, entity), added, accumulate=True)
+            return scores.index_put_((rows, entity), added, accumulate=True)
 
         if candidates.dim() == 1:
             # The same candidates for all questions: each may be there several times, or not at all.
@@ -64,6 +59,26 @@ class WithMemory(ScoringModel):
         cells = questions[:, None] * self.n_entities + candidates
         index = torch.searchsorted(known, cells).clamp(max=len(known) - 1)
         return scores + torch.where(known[index] == cells, added[index], 0)
+
+    def memory_terms(
+        self, relation: Tensor, entities: Tensor, positions: Positions
+    ) -> MemoryTerms:
+        arity = entities.shape[1]
+        n_positions = len(positions)
+        scales = []
+        parts = [(relation[:0], relation[:0], torch.zeros(0, dtype=torch.float64, device=relation.device))]
+        for index, position in enumerate(positions):
+            weights = self.weights.get(f"{arity}-{position}", MemoryWeights())
+            scales.append(weights.scale)
+            if weights.sources:
+                rows, candidates, features = self.memory.features(relation, entities, position)
+                theta = weights.as_tensor(self.memory.sources(arity, position))
+                values = features @ theta.to(features)
+                parts.append((rows * n_positions + index, candidates, values))
+
+        rows, candidates, values = map(torch.cat, zip(*parts, strict=True))
+        rows, order = rows.sort(stable=True)
+        return MemoryTerms(torch.tensor(scales), rows, candidates[order], values[order])
 
     def score_relations(self, entities: Tensor) -> Tensor:
         return self.model.score_relations(entities)

@@ -17,7 +17,15 @@ from torch import Tensor
 from torch.nn import Embedding, Module
 from torch.nn.functional import embedding
 
-from getd.models.aliases import Candidates, ExtraLoss, Factors, OwnAndShared, Shared, Tables
+from getd.models.aliases import (
+    Candidates,
+    ExtraLoss,
+    Factors,
+    OwnAndShared,
+    Positions,
+    Shared,
+    Tables,
+)
 from getd.models.parts import score_each_position, score_in_parts
 
 RELATION_BATCH = 4096  # questions scored at once where each relation is tried in an open slot
@@ -43,6 +51,18 @@ class RoleTable(NamedTuple):
 
     embedding: Embedding
     rows: Tensor  # (n_relations, n): the row of each position of a relation
+
+
+class MemoryTerms(NamedTuple):
+    """What a memory makes of the scores of a trained model: ``scale * score``, plus some values.
+
+    Row ``fact * p + index`` is the question of a fact that asks for one of ``p`` positions.
+    """
+
+    scale: Tensor  # (p,)
+    rows: Tensor  # (t,): ascending
+    candidates: Tensor  # (t,)
+    values: Tensor  # (t,)
 
 
 class ScoringModel(Module):
@@ -149,6 +169,12 @@ class ScoringModel(Module):
         """How many weights of a memory around the model were fitted; None without a memory."""
         return None
 
+    def memory_terms(
+        self, relation: Tensor, entities: Tensor, positions: Positions
+    ) -> MemoryTerms | None:
+        """Return what a memory around the model does to its scores; None without a memory."""
+        return None
+
     @contextmanager
     def scoring(self) -> Iterator[torch.device]:
         """Evaluate without gradients, and yield the device."""
@@ -197,6 +223,20 @@ class DotProductModel(ScoringModel):
     def all_queries(self, relation: Tensor, entities: Tensor) -> tuple[Tensor, Tensor]:
         """Return :meth:`queries` and :meth:`relation_query`; override where they share work."""
         return self.queries(relation, entities), self.relation_query(entities)
+
+    def filled_queries(
+        self, relation: Tensor, entities: Tensor, position: int, fillings: Tensor
+    ) -> Tensor:
+        """Return the queries of questions whose ``position`` is filled with ``fillings`` ``(b, k)``.
+
+        They are ``(b, k, n - 1, d)``, of all positions but that; the column ``position`` of
+        ``entities`` is never read. Override where the fillings of a question share work.
+        """
+        k = fillings.shape[1]
+        filled = entities.repeat_interleave(k, dim=0)
+        filled[:, position] = fillings.flatten()
+        queries = self.queries(relation.repeat_interleave(k), filled)
+        return queries[:, other_positions(entities, position)].unflatten(0, fillings.shape)
 
     def pass_through(self, relation: Tensor, entities: Tensor) -> None:
         self.queries(relation, entities)
@@ -278,14 +318,15 @@ def _rows(table: Tensor, ids: Tensor) -> Tensor:
 @contextmanager
 def evaluation_mode(model: Module) -> Iterator[None]:
     """Evaluate a model without gradients; each of its parts gets its own mode back."""
-    modes = [(part, part.training) for part in model.modules()]
-    model.eval()
+    training = [part for part in model.modules() if part.training]
+    for part in training:
+        part.training = False
     try:
         with torch.no_grad():
             yield
     finally:
-        for part, mode in modes:
-            part.training = mode
+        for part in training:
+            part.training = True
 
 
 def other_positions(entities: Tensor, position: int) -> list[int]:

@@ -10,14 +10,15 @@ The core is never built.
 
 import torch
 from pydantic import PositiveInt
+from torch import Tensor
 from torch.nn import ModuleDict, ParameterList
 
 from getd.algebra.aliases import Environments, Modes, Vectors
 from getd.algebra.reshape import check_reshape, reshaped_environments
-from getd.algebra.ring import ring_shapes
+from getd.algebra.ring import filled_environments, ring_shapes
 from getd.errors import ShapeError
 from getd.models.aliases import RandomSource, RelationIds
-from getd.models.base import ModelSizes
+from getd.models.base import ModelSizes, other_positions
 from getd.models.layers import drop_out
 from getd.models.multilinear import CoreSettings, MultilinearModel
 
@@ -59,3 +60,21 @@ class GETD(MultilinearModel):
         assert isinstance(ring, ParameterList)
         cores = [drop_out(core, self.core_dropout, self.training) for core in ring]
         return reshaped_environments(cores, self.dims[arity], vectors, modes)
+
+    def filled_queries(
+        self, relation: Tensor, entities: Tensor, position: int, fillings: Tensor
+    ) -> Tensor:
+        norms, vectors = self._normalised(relation, entities)
+        ring = self.rings[str(entities.shape[1])]
+        assert isinstance(ring, ParameterList)
+        cores = list(ring)
+        if self.training or [core.shape[1] for core in cores] != [*self.dims[entities.shape[1]]]:
+            return super().filled_queries(relation, entities, position, fillings)
+
+        others = other_positions(entities, position)
+        e = norms.entity(self.entity(fillings.flatten()).unsqueeze(1), [position])
+        modes = [other + 1 for other in others]
+        e = e.view(*fillings.shape, -1)
+        environments = filled_environments(cores, vectors, position + 1, e, modes)
+        queries = torch.stack(environments, dim=2).flatten(0, 1)
+        return norms.query(queries, others).unflatten(0, fillings.shape)

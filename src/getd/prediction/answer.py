@@ -2,18 +2,24 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import polars as pl
 import torch
 from torch import Tensor
 
-from getd.arrays import Bools, Floats
+from getd.arrays import Bools, Floats, Ids
 from getd.calibration.calibrate import Calibration
 from getd.calibration.slot_fit import SlotFit
 from getd.evaluation.rank_scores import check_finite
-from getd.evaluation.scoring import log_probabilities
+from getd.evaluation.scoring import (
+    dot_product_of,
+    log_probabilities,
+    query_log_probabilities,
+)
 from getd.facts.facts import Facts, join
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.known_answers import KnownAnswers
@@ -23,7 +29,8 @@ from getd.prediction.question import Labels, Question, Slot, fill_positions
 from getd.visible import visible
 
 Progress = Callable[[int, int], None]  # called with the amount done and the total
-SCORE_BUDGET = 2**23  # scores held at a time: 64 MB in float64
+SCORE_BUDGET = 2**23  # scores held at a time: 32 MB
+FILLED_ROWS = 256  # answers whose other positions are asked together
 TABLE_STYLE: dict[str, Any] = {  # every row, in full
     "tbl_rows": -1,
     "fmt_str_lengths": 200,
@@ -32,8 +39,7 @@ TABLE_STYLE: dict[str, Any] = {  # every row, in full
 }
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """What fills the open slots of a question."""
 
     names: Labels  # an entity for each open position, in order; or a relation's label
@@ -70,7 +76,6 @@ class Answers(list[Answer]):
 
 
 Confidences = Sequence[float | None]  # the chances that facts are true; None: not calibrated
-Measured = tuple[int, Floats] | None  # a position and its log-probabilities, if they are at hand
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,8 +107,9 @@ class Answerer:
         with self.model.scoring():
             for numbers, facts, position in self._batches(questions):
                 check_deadline()
-                for row, answer in self._answer_batch(facts, position, top, include_known):
-                    answers[numbers[row]].append(answer)
+                answered = self._answer_batch(facts, position, top, include_known)
+                for number, answers_of_question in zip(numbers, answered, strict=True):
+                    answers[number] = answers_of_question
         return answers
 
     def _batches(self, questions: Sequence[Question]) -> Iterator[tuple[list[int], Facts, Slot]]:
@@ -122,45 +128,77 @@ class Answerer:
 
     def _answer_batch(
         self, facts: Facts, position: Slot, top: int, include_known: bool
-    ) -> Iterator[tuple[int, Answer]]:
-        """Yield ``(row, answer)``, the best answers of each row first."""
+    ) -> list[list[Answer]]:
+        """Return the best answers of each question; all open the same slot."""
         scores = self._scores(facts, position)
-        if not include_known:
-            self._leave_out_known(scores, facts, position)
+        known = self.known.lookup(facts.relation, facts.entities, position)
+        unknown = scores.clone() if include_known else scores
+        unknown[torch.tensor(known.rows), torch.tensor(known.values)] = -inf
 
         # Probabilities are a softmax over the candidates that are ranked; relations have no
         # temperature. The normaliser is minus infinity where every candidate is known.
         temperature = 1.0 if position is None else self.calibration.temperature_of(facts.arity)
-        log_normaliser = (scores / temperature).logsumexp(dim=1)
+        log_normaliser = (scores / temperature).logsumexp(dim=1, keepdim=True).double()
         check_finite(log_normaliser.clamp(min=0))
+        best_scores, candidates = best_columns(scores, top)
+        scaled = best_scores.double() / temperature
+        log_probability = scaled - log_normaliser
 
-        rows, candidates = best_columns(scores, top)
-        best_scores = scores[rows, candidates]
-        log_probability = best_scores / temperature - log_normaliser[rows]
-
+        # A plausibility leaves out all other known answers, even where they are ranked.
         ids = candidates.numpy()
-        filled = facts.take(rows.numpy())
-        confidences: Confidences = [None] * len(rows)
-        if position is None:
-            vocabulary = self.kb.relations
-            filled = Facts(ids, filled.entities)
-        else:
-            # The log-probability of the answer is at hand, unless known answers were ranked too.
-            vocabulary = self.kb.entities
-            filled = fill_positions(filled, position, ids)
-            measured = None if include_known else (position, log_probability.numpy())
-            confidences = self.confidence(filled, measured)
+        is_known = np.zeros(ids.shape, dtype=bool)
+        log_shares = log_probability
+        if include_known:
+            is_known = known.contain(ids)
+            rest = (unknown / temperature).logsumexp(dim=1, keepdim=True).double()
+            log_shares = scaled - torch.where(torch.tensor(is_known), rest.logaddexp(scaled), rest)
+        confidences: Confidences = [None] * ids.size
+        if position is not None and str(facts.arity) in self.calibration.confidence:
+            confidences = self._confidence(facts, position, ids, log_shares.numpy(), is_known)
 
-        columns = (
-            rows.tolist(),
-            vocabulary.decode(ids),
-            best_scores.tolist(),
-            log_probability.exp().tolist(),
-            confidences,
-            self.known.contains(filled).tolist(),
-        )
-        for row, name, *numbers in zip(*columns, strict=True):
-            yield row, Answer((name,), *numbers)
+        vocabulary = self.kb.relations if position is None else self.kb.entities
+        names = vocabulary.decode(ids.ravel())
+        numbers = (best_scores.flatten().tolist(), log_probability.exp().flatten().tolist())
+        answers = map(Answer, zip(names), *numbers, confidences, is_known.ravel().tolist())
+
+        # Fewer candidates than asked for may be left: those at minus infinity come last.
+        lists = []
+        for n_answers in (best_scores > -inf).sum(dim=1).tolist():
+            of_question = list(islice(answers, len(ids[0])))
+            lists.append(of_question[:n_answers])
+        return lists
+
+    def _confidence(
+        self, questions: Facts, position: int, ids: Ids, log_probability: Floats, is_known: Bools
+    ) -> Confidences:
+        """Return the confidence in questions filled with ``ids`` ``(b, k)``, row by row.
+
+        ``log_probability`` ``(b, k)`` is that of the answers; those of the other entities are
+        asked for, each at its position.
+        """
+        b, k = ids.shape
+        filled = questions.take(np.repeat(np.arange(b), k))
+        filled = fill_positions(filled, position, ids.ravel())
+        temperature = self.calibration.temperature_of(filled.arity)
+        others = [other for other in range(filled.arity) if other != position]
+
+        table = np.zeros(filled.entities.shape)
+        table[:, position] = log_probability.ravel()
+        bare = dot_product_of(self.model)
+        if bare is None:
+            args = (self.model, filled, self.known, temperature, others)
+            table[:, others] = log_probabilities(*args)
+        else:
+            batch_rows = max(1, FILLED_ROWS // k)
+            for start in range(0, b, batch_rows):
+                span = slice(start, start + batch_rows)
+                relation, entities = questions.take(span).to_tensors()
+                fillings = torch.tensor(ids[span])
+                queries = bare.filled_queries(relation, entities, position, fillings).flatten(0, 1)
+                rows = slice(start * k, start * k + len(queries))
+                args = (self.model, filled.take(rows), others, queries, self.known, temperature)
+                table[rows, others] = query_log_probabilities(*args)
+        return self._weigh(filled, table, is_known.ravel()).confidence
 
     def fill_best(self, facts: Facts, position: int, top: int) -> Facts:
         """Fill a position with its best candidates that are not known, ``top`` for each fact."""
@@ -172,46 +210,37 @@ class Answerer:
             with self.model.scoring():
                 scores = self._scores(batch, position)
             check_finite(scores)
-            self._leave_out_known(scores, batch, position)
+            known = self.known.lookup(batch.relation, batch.entities, position)
+            scores[torch.tensor(known.rows), torch.tensor(known.values)] = -inf
 
-            rows, candidates = best_columns(scores, top)
-            repeated = batch.take(rows.numpy())
-            parts.append({facts.arity: fill_positions(repeated, position, candidates.numpy())})
+            best_scores, candidates = best_columns(scores, top)
+            is_candidate = best_scores > -inf
+            repeated = batch.take(is_candidate.nonzero()[:, 0].numpy())
+            ids = candidates[is_candidate].numpy()
+            parts.append({facts.arity: fill_positions(repeated, position, ids)})
         return join(*parts)[facts.arity]
 
     def _scores(self, facts: Facts, position: Slot) -> Tensor:
         """Score all entities at a position; None: all relations, others at minus infinity."""
         relation, entities = facts.to_tensors()
         if position is not None:
-            return self.model.score_candidates(relation, entities, position).double()
+            return self.model.score_candidates(relation, entities, position)
 
         # Relations of another arity cannot hold.
-        scores = self.model.score_relations(entities).double()
+        scores = self.model.score_relations(entities)
         arities = torch.tensor([signature.arity for signature in self.kb.signatures])
         scores[:, arities != facts.arity] = -inf
         return scores
 
-    def _leave_out_known(self, scores: Tensor, facts: Facts, position: Slot) -> None:
-        """Set the scores of all known answers to minus infinity."""
-        known = self.known.lookup(facts.relation, facts.entities, position)
-        scores[torch.tensor(known.rows), torch.tensor(known.values)] = -inf
-
-    def confidence(self, facts: Facts, measured: Measured = None) -> Confidences:
-        """Return the chance that each fact is true; None: the run is not calibrated for it."""
-        if not len(facts) or str(facts.arity) not in self.calibration.confidence:
-            return [None] * len(facts)
-        return self.evidence(facts, measured).confidence
-
-    def evidence(self, facts: Facts, measured: Measured = None) -> FactEvidence:
+    def evidence(self, facts: Facts) -> FactEvidence:
         """Gather all that speaks for each fact."""
         temperature = self.calibration.temperature_of(facts.arity)
-        but = None if measured is None else measured[0]
-        log_probability = log_probabilities(self.model, facts, self.known, temperature, but)
-        if measured is not None:
-            log_probability[:, measured[0]] = measured[1]
+        log_probability = log_probabilities(self.model, facts, self.known, temperature)
+        return self._weigh(facts, log_probability, self.known.contains(facts))
 
+    def _weigh(self, facts: Facts, log_probability: Floats, known: Bools) -> FactEvidence:
+        """Turn the log-probabilities of the entities of facts, ``(n, arity)``, into evidence."""
         plausibility: Floats = log_probability.mean(axis=1)
-        known = self.known.contains(facts)
         fit = self.slot_fit.of(facts, own=known).min(axis=1, initial=1.0)
 
         confidence = self.calibration.confidence_of(facts.arity, plausibility, fit)
@@ -221,28 +250,16 @@ class Answerer:
 
 
 def best_columns(scores: Tensor, top: int) -> tuple[Tensor, Tensor]:
-    """Return the best columns of each row as pairs of row and column.
+    """Return the best scores of each row, at most ``top``, and their columns: ``(b, k)`` each.
 
-    Rows ascend; the best column of a row comes first, of equal ones the earlier. Columns of minus
-    infinity are left out.
+    The best comes first, of equal ones the earlier.
 
-    >>> best_columns(torch.tensor([[1.0, 3.0, -torch.inf, 3.0, 1.0]]), 3)
-    (tensor([0, 0, 0]), tensor([1, 3, 0]))
+    >>> best_columns(torch.tensor([[1.0, 3.0, 2.0, 3.0, 1.0]]), 4)
+    (tensor([[3., 3., 2., 1.]]), tensor([[1, 3, 2, 0]]))
     """
-    if top < 1 or not len(scores):
-        nothing = torch.zeros(0, dtype=torch.int64)
-        return nothing, nothing
-
-    # Everything that reaches the last place: few more than ``top``, except for ties.
-    threshold = scores.topk(min(top, scores.shape[1])).values[:, -1:]
-    is_good = (scores >= threshold) & (scores > -inf)
-    rows, columns = is_good.nonzero(as_tuple=True)
-
-    order = scores[rows, columns].argsort(descending=True, stable=True)
-    order = order[rows[order].argsort(stable=True)]
-    rows = rows[order]
-    columns = columns[order]
-
-    starts = torch.searchsorted(rows, torch.arange(len(scores)))
-    kept = torch.arange(len(rows)) - starts[rows] < top
-    return rows[kept], columns[kept]
+    best, columns = scores.topk(min(top + 1, scores.shape[1]))
+    is_tied = ((best[:, 1:] == best[:, :-1]) & (best[:, 1:] > -inf)).any(dim=1)
+    if is_tied.any():
+        ordered = scores[is_tied].sort(dim=1, descending=True, stable=True)
+        columns[is_tied] = ordered.indices[:, : columns.shape[1]]  # the scores are the same
+    return best[:, :top], columns[:, :top]
