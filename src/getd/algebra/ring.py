@@ -10,13 +10,12 @@ may all differ.
 
 from collections.abc import Sequence
 from functools import reduce
-from itertools import pairwise
 from math import prod
 
 import torch
 from torch import Tensor
 
-from getd.algebra.aliases import ByMode, Cores, Environments, Modes, Ranks, Sizes, Vectors
+from getd.algebra.aliases import Cores, Environments, Modes, Ranks, Sizes, Vectors
 from getd.algebra.leave_one_out import chosen_modes, products_of_others, read_vectors
 from getd.errors import ShapeError
 
@@ -154,56 +153,6 @@ def ring_environments(cores: Cores, vectors: Vectors, modes: Modes | None = None
     environments = []
     for j, matrices in zip(modes, around, strict=True):  # (b, R_j, R_{j+1})
         environments.append(matrices.flatten(1) @ slices[j].t())
-    return environments
-
-
-def filled_environments(
-    cores: Cores, vectors: Vectors, mode: int, fillings: Tensor, modes: Modes
-) -> Environments:
-    r"""Compute the environments of ``modes`` for each of several vectors in one other mode ``p``.
-
-    .. math::
-        A_j = (M_{j+1} \cdots M_{p-1}) \; M_p \; (M_{p+1} \cdots M_{j-1})
-
-    ``fillings`` are ``(b, k, d_p)``, and ``vectors`` as for :func:`ring_environments`; that of
-    ``mode`` is not read. Returns ``(b, k, d_j)`` for each of ``modes``. The products before and
-    after :math:`M_p` are those of a question, which all its fillings share.
-
-    >>> ones = [torch.ones(1, 3)] * 4
-    >>> filled_environments([torch.ones(2, 3, 2)] * 4, ones, 0, torch.ones(1, 1, 3), [2])
-    [tensor([[[432., 432., 432.]]])]
-    """
-    check_ring(cores)
-    read = read_vectors(vectors, [core.shape[1] for core in cores], [mode])
-    b, k, _ = fillings.shape
-
-    # The transposes of the matrices, as above.
-    slices = [core.transpose(0, 1).flatten(1) for core in cores]
-    transposed = {}
-    for j, vector in read.items():
-        left, _, right = cores[j].shape
-        transposed[j] = (vector @ slices[j]).view(b, left, right).transpose(1, 2)
-    left, _, right = cores[mode].shape
-    filled = (fillings.flatten(0, 1) @ slices[mode]).view(b * k, left, right)
-    filled = filled.transpose(1, 2).reshape(b, k * right, left)
-
-    # Products of the modes between ``mode`` and each other one, on both ways around the ring.
-    around = [*range(mode + 1, len(cores)), *range(mode)]
-    after: ByMode = {}
-    for j, following in pairwise(around):
-        after[following] = transposed[j].bmm(after[j]) if j in after else transposed[j]
-    before: ByMode = {}
-    for j, preceding in pairwise(reversed(around)):
-        before[preceding] = before[j].bmm(transposed[j]) if j in before else transposed[j]
-
-    environments = []
-    for j in modes:
-        left, _, right = cores[j].shape
-        matrices = filled.bmm(before[j]) if j in before else filled
-        matrices = matrices.view(b, k, -1, right)
-        if j in after:
-            matrices = after[j].unsqueeze(1) @ matrices
-        environments.append(matrices.reshape(b, k, left * right) @ slices[j].t())
     return environments
 
 

@@ -37,11 +37,12 @@ class WithMemory(ScoringModel):
         self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None
     ) -> Tensor:
         scores = self.model.score_candidates(relation, entities, position, candidates)
-        scale, rows, entity, added = self.memory_terms(relation, entities, [position])
+        terms = self.memory_terms(relation, entities, [position])
+        if candidates is None:
+            return terms.apply(scores)
+        scale, rows, entity, added = terms
         scores = scores * scale.to(scores)
         added = added.to(scores)
-        if candidates is None:
-            return scores.index_put_((rows, entity), added, accumulate=True)
 
         if candidates.dim() == 1:
             # The same candidates for all questions: each may be there several times, or not at all.

@@ -5,7 +5,7 @@ Shapes: ``b`` questions, ``n`` entities in a fact (its arity), ``d`` dimensions,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -53,6 +53,15 @@ class RoleTable(NamedTuple):
     rows: Tensor  # (n_relations, n): the row of each position of a relation
 
 
+class OpenQuestions(NamedTuple):
+    """Questions with one open position: their queries, and those of the facts that fill them."""
+
+    query: Tensor  # (b, d)
+    # From k candidates of each question, (b, k), to the queries of all other positions of the
+    # facts that they make: (b k, n - 1, d).
+    fill: Callable[[Tensor], Tensor]
+
+
 class MemoryTerms(NamedTuple):
     """What a memory makes of the scores of a trained model: ``scale * score``, plus some values.
 
@@ -63,6 +72,12 @@ class MemoryTerms(NamedTuple):
     rows: Tensor  # (t,): ascending
     candidates: Tensor  # (t,)
     values: Tensor  # (t,)
+
+    def apply(self, scores: Tensor) -> Tensor:
+        """Return what becomes of the scores ``(b, n)`` of one position."""
+        scaled = scores * self.scale.to(scores)
+        cells = (self.rows, self.candidates)
+        return scaled.index_put_(cells, self.values.to(scores), accumulate=True)
 
 
 class ScoringModel(Module):
@@ -224,19 +239,20 @@ class DotProductModel(ScoringModel):
         """Return :meth:`queries` and :meth:`relation_query`; override where they share work."""
         return self.queries(relation, entities), self.relation_query(entities)
 
-    def filled_queries(
-        self, relation: Tensor, entities: Tensor, position: int, fillings: Tensor
-    ) -> Tensor:
-        """Return the queries of questions whose ``position`` is filled with ``fillings`` ``(b, k)``.
+    def open_questions(self, relation: Tensor, entities: Tensor, position: int) -> OpenQuestions:
+        """Return questions with one open position; override where what fills it shares work.
 
-        They are ``(b, k, n - 1, d)``, of all positions but that; the column ``position`` of
-        ``entities`` is never read. Override where the fillings of a question share work.
+        The column ``position`` of ``entities`` is never read.
         """
-        k = fillings.shape[1]
-        filled = entities.repeat_interleave(k, dim=0)
-        filled[:, position] = fillings.flatten()
-        queries = self.queries(relation.repeat_interleave(k), filled)
-        return queries[:, other_positions(entities, position)].unflatten(0, fillings.shape)
+
+        def fill(candidates: Tensor) -> Tensor:
+            k = candidates.shape[1]
+            filled = entities.repeat_interleave(k, dim=0)
+            filled[:, position] = candidates.flatten()
+            queries = self.queries(relation.repeat_interleave(k), filled)
+            return queries[:, other_positions(entities, position)]
+
+        return OpenQuestions(self.query(relation, entities, position), fill)
 
     def pass_through(self, relation: Tensor, entities: Tensor) -> None:
         self.queries(relation, entities)

@@ -15,10 +15,11 @@ from torch.nn import ModuleDict, ParameterList
 
 from getd.algebra.aliases import Environments, Modes, Vectors
 from getd.algebra.reshape import check_reshape, reshaped_environments
-from getd.algebra.ring import filled_environments, ring_shapes
+from getd.algebra.open_ring import OpenRing
+from getd.algebra.ring import ring_shapes
 from getd.errors import ShapeError
 from getd.models.aliases import RandomSource, RelationIds
-from getd.models.base import ModelSizes, other_positions
+from getd.models.base import ModelSizes, OpenQuestions, other_positions
 from getd.models.layers import drop_out
 from getd.models.multilinear import CoreSettings, MultilinearModel
 
@@ -61,20 +62,25 @@ class GETD(MultilinearModel):
         cores = [drop_out(core, self.core_dropout, self.training) for core in ring]
         return reshaped_environments(cores, self.dims[arity], vectors, modes)
 
-    def filled_queries(
-        self, relation: Tensor, entities: Tensor, position: int, fillings: Tensor
-    ) -> Tensor:
-        norms, vectors = self._normalised(relation, entities)
-        ring = self.rings[str(entities.shape[1])]
-        assert isinstance(ring, ParameterList)
-        cores = list(ring)
-        if self.training or [core.shape[1] for core in cores] != [*self.dims[entities.shape[1]]]:
-            return super().filled_queries(relation, entities, position, fillings)
+    def open_questions(self, relation: Tensor, entities: Tensor, position: int) -> OpenQuestions:
+        arity = self.check_arity(entities)
+        cores = list(self.rings[str(arity)].parameters())
+        if self.training or tuple(core.shape[1] for core in cores) != self.dims[arity]:
+            return super().open_questions(relation, entities, position)
 
+        norms = self.norms.of(arity)
         others = other_positions(entities, position)
-        e = norms.entity(self.entity(fillings.flatten()).unsqueeze(1), [position])
-        modes = [other + 1 for other in others]
-        e = e.view(*fillings.shape, -1)
-        environments = filled_environments(cores, vectors, position + 1, e, modes)
-        queries = torch.stack(environments, dim=2).flatten(0, 1)
-        return norms.query(queries, others).unflatten(0, fillings.shape)
+        e = norms.entity(self.entity(entities[:, others]), others)  # (b, n - 1, d_e)
+        r = norms.relation(self.relation(relation))  # (b, d_r)
+        vectors: list[Tensor | None] = [r, *e.unbind(1)]
+        vectors.insert(position + 1, None)
+        ring = OpenRing(cores, vectors, position + 1)
+        query = norms.query(ring.environment.unsqueeze(1), [position]).squeeze(1)
+
+        def fill(candidates: Tensor) -> Tensor:
+            e = norms.entity(self.entity(candidates.flatten()).unsqueeze(1), [position])
+            modes = [other + 1 for other in others]
+            environments = ring.fill(e.view(*candidates.shape, -1), modes)
+            return norms.query(torch.stack(environments, dim=2).flatten(0, 1), others)
+
+        return OpenQuestions(query, fill)

@@ -28,9 +28,10 @@ from getd.models.base import ScoringModel
 from getd.prediction.question import Labels, Question, Slot, fill_positions
 from getd.visible import visible
 
+Fill = Callable[[Tensor], Tensor]  # candidates of questions to queries of what they make
 Progress = Callable[[int, int], None]  # called with the amount done and the total
 SCORE_BUDGET = 2**23  # scores held at a time: 32 MB
-FILLED_ROWS = 256  # answers whose other positions are asked together
+MAX_FILLED = 512  # answers whose other positions are asked together
 TABLE_STYLE: dict[str, Any] = {  # every row, in full
     "tbl_rows": -1,
     "fmt_str_lengths": 200,
@@ -105,14 +106,16 @@ class Answerer:
         """Return the best answers of each question with one open slot."""
         answers: list[list[Answer]] = [[] for _ in questions]
         with self.model.scoring():
-            for numbers, facts, position in self._batches(questions):
+            for numbers, facts, position in self._batches(questions, top):
                 check_deadline()
                 answered = self._answer_batch(facts, position, top, include_known)
                 for number, answers_of_question in zip(numbers, answered, strict=True):
                     answers[number] = answers_of_question
         return answers
 
-    def _batches(self, questions: Sequence[Question]) -> Iterator[tuple[list[int], Facts, Slot]]:
+    def _batches(
+        self, questions: Sequence[Question], top: int = 1
+    ) -> Iterator[tuple[list[int], Facts, Slot]]:
         """Yield questions that are scored together: their numbers, their facts, their open slot."""
         groups: dict[tuple[int, Slot], list[int]] = {}
         for number, question in enumerate(questions):
@@ -120,85 +123,58 @@ class Answerer:
 
         for (arity, position), group in groups.items():
             n_candidates = self.kb.n_relations if position is None else self.kb.n_entities
-            batch_rows = max(1, SCORE_BUDGET // n_candidates)
+            batch_rows = max(1, min(SCORE_BUDGET // n_candidates, MAX_FILLED // max(top, 1)))
             for start in range(0, len(group), batch_rows):
                 numbers = group[start : start + batch_rows]
-                facts = join(*({arity: questions[number].fact} for number in numbers))
-                yield numbers, facts[arity], position
+                facts = [questions[number].fact for number in numbers]
+                relation = np.concatenate([fact.relation for fact in facts])
+                entities = np.concatenate([fact.entities for fact in facts])
+                yield numbers, Facts(relation, entities), position
 
     def _answer_batch(
         self, facts: Facts, position: Slot, top: int, include_known: bool
     ) -> list[list[Answer]]:
         """Return the best answers of each question; all open the same slot."""
-        scores = self._scores(facts, position)
+        scores, fill = self._open(facts, position)
         known = self.known.lookup(facts.relation, facts.entities, position)
         unknown = scores.clone() if include_known else scores
-        unknown[torch.tensor(known.rows), torch.tensor(known.values)] = -inf
+        unknown[torch.from_numpy(known.rows), torch.from_numpy(known.values)] = -inf
 
         # Probabilities are a softmax over the candidates that are ranked; relations have no
         # temperature. The normaliser is minus infinity where every candidate is known.
         temperature = 1.0 if position is None else self.calibration.temperature_of(facts.arity)
-        log_normaliser = (scores / temperature).logsumexp(dim=1, keepdim=True).double()
-        check_finite(log_normaliser.clamp(min=0))
+        log_normaliser = _log_sum_exp(scores, temperature)
         best_scores, candidates = best_columns(scores, top)
         scaled = best_scores.double() / temperature
         log_probability = scaled - log_normaliser
 
         # A plausibility leaves out all other known answers, even where they are ranked.
-        ids = candidates.numpy()
-        is_known = np.zeros(ids.shape, dtype=bool)
-        log_shares = log_probability
+        is_known = np.zeros(candidates.shape, dtype=bool)
+        log_share = log_probability
         if include_known:
-            is_known = known.contain(ids)
-            rest = (unknown / temperature).logsumexp(dim=1, keepdim=True).double()
-            log_shares = scaled - torch.where(torch.tensor(is_known), rest.logaddexp(scaled), rest)
-        confidences: Confidences = [None] * ids.size
+            is_known = known.contain(candidates.numpy())
+            rest = _log_sum_exp(unknown, temperature)
+            log_share = scaled - rest.logaddexp(scaled.where(torch.tensor(is_known), -inf))
+        confidences: Confidences = [None] * candidates.numel()
         if position is not None and str(facts.arity) in self.calibration.confidence:
-            confidences = self._confidence(facts, position, ids, log_shares.numpy(), is_known)
+            rows = np.repeat(np.arange(len(facts)), candidates.shape[1])
+            filled = fill_positions(facts.take(rows), position, candidates.flatten().numpy())
+            queries = None if fill is None else fill(candidates)
+            table = self._log_probabilities(filled, position, queries)
+            table[:, position] = log_share.flatten().numpy()
+            confidences = self._weigh(filled, table, is_known.ravel()).confidence
 
         vocabulary = self.kb.relations if position is None else self.kb.entities
-        names = vocabulary.decode(ids.ravel())
+        names = vocabulary.decode(candidates.flatten())
         numbers = (best_scores.flatten().tolist(), log_probability.exp().flatten().tolist())
         answers = map(Answer, zip(names), *numbers, confidences, is_known.ravel().tolist())
 
         # Fewer candidates than asked for may be left: those at minus infinity come last.
         lists = []
         for n_answers in (best_scores > -inf).sum(dim=1).tolist():
-            of_question = list(islice(answers, len(ids[0])))
-            lists.append(of_question[:n_answers])
+            row = list(islice(answers, candidates.shape[1]))
+            lists.append(row[:n_answers])
         return lists
-
-    def _confidence(
-        self, questions: Facts, position: int, ids: Ids, log_probability: Floats, is_known: Bools
-    ) -> Confidences:
-        """Return the confidence in questions filled with ``ids`` ``(b, k)``, row by row.
-
-        ``log_probability`` ``(b, k)`` is that of the answers; those of the other entities are
-        asked for, each at its position.
-        """
-        b, k = ids.shape
-        filled = questions.take(np.repeat(np.arange(b), k))
-        filled = fill_positions(filled, position, ids.ravel())
-        temperature = self.calibration.temperature_of(filled.arity)
-        others = [other for other in range(filled.arity) if other != position]
-
-        table = np.zeros(filled.entities.shape)
-        table[:, position] = log_probability.ravel()
-        bare = dot_product_of(self.model)
-        if bare is None:
-            args = (self.model, filled, self.known, temperature, others)
-            table[:, others] = log_probabilities(*args)
-        else:
-            batch_rows = max(1, FILLED_ROWS // k)
-            for start in range(0, b, batch_rows):
-                span = slice(start, start + batch_rows)
-                relation, entities = questions.take(span).to_tensors()
-                fillings = torch.tensor(ids[span])
-                queries = bare.filled_queries(relation, entities, position, fillings).flatten(0, 1)
-                rows = slice(start * k, start * k + len(queries))
-                args = (self.model, filled.take(rows), others, queries, self.known, temperature)
-                table[rows, others] = query_log_probabilities(*args)
-        return self._weigh(filled, table, is_known.ravel()).confidence
 
     def fill_best(self, facts: Facts, position: int, top: int) -> Facts:
         """Fill a position with its best candidates that are not known, ``top`` for each fact."""
@@ -208,10 +184,10 @@ class Answerer:
             check_deadline()
             batch = facts.take(slice(start, start + batch_rows))
             with self.model.scoring():
-                scores = self._scores(batch, position)
+                scores, _ = self._open(batch, position)
             check_finite(scores)
             known = self.known.lookup(batch.relation, batch.entities, position)
-            scores[torch.tensor(known.rows), torch.tensor(known.values)] = -inf
+            scores[torch.from_numpy(known.rows), torch.from_numpy(known.values)] = -inf
 
             best_scores, candidates = best_columns(scores, top)
             is_candidate = best_scores > -inf
@@ -220,17 +196,42 @@ class Answerer:
             parts.append({facts.arity: fill_positions(repeated, position, ids)})
         return join(*parts)[facts.arity]
 
-    def _scores(self, facts: Facts, position: Slot) -> Tensor:
-        """Score all entities at a position; None: all relations, others at minus infinity."""
-        relation, entities = facts.to_tensors()
-        if position is not None:
-            return self.model.score_candidates(relation, entities, position)
+    def _open(self, facts: Facts, position: Slot) -> tuple[Tensor, Fill | None]:
+        """Score all entities at a position; None: all relations, others at minus infinity.
 
-        # Relations of another arity cannot hold.
-        scores = self.model.score_relations(entities)
-        arities = torch.tensor([signature.arity for signature in self.kb.signatures])
-        scores[:, arities != facts.arity] = -inf
-        return scores
+        Also return how to fill questions, if scores are dot products.
+        """
+        relation, entities = facts.to_tensors()
+        if position is None:
+            # Relations of another arity cannot hold.
+            scores = self.model.score_relations(entities)
+            arities = torch.tensor([signature.arity for signature in self.kb.signatures])
+            scores[:, arities != facts.arity] = -inf
+            return scores, None
+
+        bare = dot_product_of(self.model)
+        if bare is None:
+            return self.model.score_candidates(relation, entities, position), None
+        query, fill = bare.open_questions(relation, entities, position)
+        scores = query @ bare.candidates(position).T
+        terms = self.model.memory_terms(relation, entities, [position])
+        return scores if terms is None else terms.apply(scores), fill
+
+    def _log_probabilities(self, facts: Facts, but: int, queries: Tensor | None) -> Floats:
+        """Return the log-probability of each entity at its position, and 0 at ``but``.
+
+        ``queries`` are those of the other positions, if scores are dot products.
+        """
+        table = np.zeros(facts.entities.shape)
+        others = [position for position in range(facts.arity) if position != but]
+        temperature = self.calibration.temperature_of(facts.arity)
+        if queries is None:
+            arguments = (self.model, facts, self.known, temperature, others)
+            table[:, others] = log_probabilities(*arguments)
+        elif others:
+            inputs = (self.model, facts, others, queries, self.known, temperature)
+            table[:, others] = query_log_probabilities(*inputs)
+        return table
 
     def evidence(self, facts: Facts) -> FactEvidence:
         """Gather all that speaks for each fact."""
@@ -247,6 +248,14 @@ class Answerer:
         chances = [None] * len(facts) if confidence is None else confidence.tolist()
         total = self.calibration.evidence_of(facts.arity, plausibility, fit)
         return FactEvidence(plausibility, fit, known, chances, total)
+
+
+def _log_sum_exp(scores: Tensor, temperature: float) -> Tensor:
+    """Return the logarithm of each row's sum of exponentials, ``(b, 1)``; refuse NaN."""
+    log_sum = (scores / temperature).logsumexp(dim=1, keepdim=True).double()
+    if not (log_sum < inf).all():
+        check_finite(log_sum.clamp(min=0))
+    return log_sum
 
 
 def best_columns(scores: Tensor, top: int) -> tuple[Tensor, Tensor]:
