@@ -9,17 +9,19 @@ The two products on the sides of :math:`M_p` are those of the question
 
 from itertools import pairwise
 
+import torch
 from torch import Tensor
 
 from getd.algebra.aliases import ByMode, Cores, Environments, Modes, Vectors
 from getd.algebra.leave_one_out import read_vectors
 from getd.algebra.ring import check_ring
 
+FILLED = 128  # vectors whose matrices are held at a time: they stay in the caches
+
 
 class OpenRing:
     """A ring contracted with the vectors ``(b, d_j)`` of all modes but one, which is not read.
 
-    >>> import torch
     >>> ring = OpenRing([torch.ones(2, 3, 2)] * 4, [None, *[torch.ones(1, 3)] * 3], 0)
     >>> ring.environment  # 3^3 entries of R^4
     tensor([[432., 432., 432.]])
@@ -58,17 +60,24 @@ class OpenRing:
 
     def fill(self, vectors: Tensor, modes: Modes) -> Environments:
         """Return the environments of other modes, ``(b, k, d_j)`` each, for ``(b, k, d_p)``."""
-        b, k, _ = vectors.shape
+        height = max(1, FILLED // max(vectors.shape[1], 1))
+        starts = range(0, max(len(vectors), 1), height)
+        parts = [self._fill(vectors, modes, slice(start, start + height)) for start in starts]
+        return [torch.cat(environments) for environments in zip(*parts, strict=True)]
+
+    def _fill(self, vectors: Tensor, modes: Modes, rows: slice) -> Environments:
+        b, k, _ = vectors[rows].shape
         left, _, right = self._shapes[self._mode]
-        matrices = (vectors.flatten(0, 1) @ self._slices[self._mode]).view(b * k, left, right)
-        filled = matrices.transpose(1, 2).reshape(b, k * right, left)
+        matrices = vectors[rows].flatten(0, 1) @ self._slices[self._mode]
+        matrices = matrices.view(b * k, left, right).transpose(1, 2)
+        filled = matrices.reshape(b, k * right, left)
 
         environments = []
         for j in modes:
             left, _, right = self._shapes[j]
-            around = filled.bmm(self._before[j]) if j in self._before else filled
+            around = filled.bmm(self._before[j][rows]) if j in self._before else filled
             around = around.view(b, k, -1, right)
             if j in self._after:
-                around = self._after[j].unsqueeze(1) @ around
+                around = self._after[j][rows].unsqueeze(1) @ around
             environments.append(around.reshape(b, k, left * right) @ self._slices[j].t())
         return environments

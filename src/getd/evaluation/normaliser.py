@@ -8,6 +8,7 @@ Scores are exponentiated as they are. Only if a sum leaves the safe range, all a
 the largest score of each question taken off.
 """
 
+import threading
 from collections.abc import Iterator, Sequence
 from math import prod
 from typing import NamedTuple
@@ -55,6 +56,17 @@ def log2_sums(queries: Tensor, table: Tensor, cells: Sequence[Cells] = ()) -> Te
     return sums.log2_().add_(largest[:, 0])
 
 
+_kept = threading.local()
+
+
+def _buffer(like: Tensor, size: int) -> Tensor:
+    """Return memory for scores, the same for every call: fresh memory is mapped page by page."""
+    buffer: Tensor | None = getattr(_kept, "buffer", None)
+    if buffer is None or buffer.numel() < size or buffer.dtype != like.dtype:
+        buffer = _kept.buffer = like.new_empty(max(size, TILE))
+    return buffer
+
+
 def _cuts(rows: Tensor, starts: list[int]) -> list[int]:
     """Return how many cells there are before each row of ``starts``."""
     if len(starts) == 2:
@@ -70,7 +82,7 @@ def _tiles(
     n = len(table)
     height = max(1, min(b, max(MIN_ROWS, TILE // n)))
     width = min(n, TILE // height)
-    buffer = queries.new_empty(height * width)
+    buffer = _buffer(queries, height * width)
 
     starts = [*range(0, b, height), b]
     ends = [_cuts(each.rows, starts) for each in cells]

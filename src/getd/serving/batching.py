@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -48,6 +49,8 @@ class Batcher:
         self._waiting: deque[_Request] = deque()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="getd-model")
         self._task: asyncio.Task[None] | None = None
+        self._expected = 1
+        self._enough = asyncio.Event()
         self._closed = threading.Event()
 
     async def ask(self, kind: Kind, questions: Sequence[Question]) -> Answers:
@@ -56,6 +59,8 @@ class Batcher:
         moment = time.monotonic() + self._timeout
         request = _Request(kind, questions, moment, loop.create_future())
         self._waiting.append(request)
+        if len(self._waiting) >= self._expected:
+            self._enough.set()
         if self._task is None or self._task.done():
             self._task = loop.create_task(self._work())
         return await request.answered
@@ -89,7 +94,19 @@ class Batcher:
     async def _work(self) -> None:
         while self._waiting:
             if batch := self._take_batch():
+                start = time.monotonic()
                 await self._answer_batch(batch)
+                await self._gather(len(batch), time.monotonic() - start)
+
+    async def _gather(self, n_requests: int, seconds: float) -> None:
+        """Wait until as many requests are waiting as were just answered, but not for long."""
+        self._expected = n_requests
+        if n_requests > 1 and len(self._waiting) < n_requests:
+            self._enough.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._enough.wait()
+        self._expected = 1
 
     def _take_batch(self) -> list[_Request]:
         """Take the first request and those like it, as many as fit; drop those that gave up."""
