@@ -13,14 +13,12 @@ import torch
 from torch import Tensor
 
 from getd.algebra.aliases import ByMode, Cores, Environments, Modes, Vectors
-from getd.algebra.leave_one_out import read_vectors
-from getd.algebra.ring import check_ring
 
 FILLED = 128  # vectors whose matrices are held at a time: they stay in the caches
 
 
 class OpenRing:
-    """A ring contracted with the vectors ``(b, d_j)`` of all modes but one, which is not read.
+    """A ring contracted with the vectors ``(b, d_j)`` of all modes but one, where it is None.
 
     >>> ring = OpenRing([torch.ones(2, 3, 2)] * 4, [None, *[torch.ones(1, 3)] * 3], 0)
     >>> ring.environment  # 3^3 entries of R^4
@@ -30,17 +28,16 @@ class OpenRing:
     """
 
     def __init__(self, cores: Cores, vectors: Vectors, mode: int) -> None:
-        check_ring(cores)
-        read = read_vectors(vectors, [core.shape[1] for core in cores], [mode])
         self._shapes = [core.shape for core in cores]
         self._slices = [core.transpose(0, 1).flatten(1) for core in cores]  # (d_j, R_j R_{j+1})
         self._mode = mode
 
         # The transposes of the matrices M_j, as views.
         transposed = {}
-        for j, vector in read.items():
-            left, _, right = self._shapes[j]
-            transposed[j] = (vector @ self._slices[j]).view(-1, left, right).transpose(1, 2)
+        for j, vector in enumerate(vectors):
+            if vector is not None:
+                left, _, right = self._shapes[j]
+                transposed[j] = (vector @ self._slices[j]).view(-1, left, right).transpose(1, 2)
 
         # Their products on the way from the open mode to each other one, and from there on.
         around = [*range(mode + 1, len(cores)), *range(mode)]

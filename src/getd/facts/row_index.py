@@ -45,7 +45,7 @@ class RowIndex:
     def find(self, columns: Sequence[Ids]) -> Ids:
         """The number of each row, -1 for a row that is not in the index."""
         table = np.stack(columns)
-        limits = np.array(self.sizes, dtype=np.uint64)[:, None]
+        limits = np.array(self.sizes, dtype=np.uint64).reshape(-1, 1)
         in_range = (table.view(np.uint64) < limits).all(axis=0)  # negative numbers become large
 
         # A missing row has the number -1, so its later keys are negative: it stays missing.

@@ -64,7 +64,9 @@ class GETD(MultilinearModel):
 
     def open_questions(self, relation: Tensor, entities: Tensor, position: int) -> OpenQuestions:
         arity = self.check_arity(entities)
-        cores = list(self.rings[str(arity)].parameters())
+        ring = self.rings[str(arity)]
+        assert isinstance(ring, ParameterList)
+        cores = list(ring)
         if self.training or tuple(core.shape[1] for core in cores) != self.dims[arity]:
             return super().open_questions(relation, entities, position)
 
@@ -74,13 +76,13 @@ class GETD(MultilinearModel):
         r = norms.relation(self.relation(relation))  # (b, d_r)
         vectors: list[Tensor | None] = [r, *e.unbind(1)]
         vectors.insert(position + 1, None)
-        ring = OpenRing(cores, vectors, position + 1)
-        query = norms.query(ring.environment.unsqueeze(1), [position]).squeeze(1)
+        opened = OpenRing(cores, vectors, position + 1)
+        query = norms.query(opened.environment.unsqueeze(1), [position]).squeeze(1)
 
         def fill(candidates: Tensor) -> Tensor:
             e = norms.entity(self.entity(candidates.flatten()).unsqueeze(1), [position])
             modes = [other + 1 for other in others]
-            environments = ring.fill(e.view(*candidates.shape, -1), modes)
+            environments = opened.fill(e.view(*candidates.shape, -1), modes)
             return norms.query(torch.stack(environments, dim=2).flatten(0, 1), others)
 
         return OpenQuestions(query, fill)

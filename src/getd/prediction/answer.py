@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from math import inf
+from math import inf, log
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -143,8 +143,8 @@ class Answerer:
         # Probabilities are a softmax over the candidates that are ranked; relations have no
         # temperature. The normaliser is minus infinity where every candidate is known.
         temperature = 1.0 if position is None else self.calibration.temperature_of(facts.arity)
-        log_normaliser = _log_sum_exp(scores, temperature)
         best_scores, candidates = best_columns(scores, top)
+        log_normaliser = _log_sum_exp(scores, temperature)
         scaled = best_scores.double() / temperature
         log_probability = scaled - log_normaliser
 
@@ -251,8 +251,13 @@ class Answerer:
 
 
 def _log_sum_exp(scores: Tensor, temperature: float) -> Tensor:
-    """Return the logarithm of each row's sum of exponentials, ``(b, 1)``; refuse NaN."""
-    log_sum = (scores / temperature).logsumexp(dim=1, keepdim=True).double()
+    """Return the logarithm of each row's sum of exponentials, ``(b, 1)``; scores are overwritten.
+
+    It is minus infinity where all scores are; NaN is refused.
+    """
+    highest = scores.amax(dim=1, keepdim=True).clamp_(min=torch.finfo(scores.dtype).min)
+    powers = scores.sub_(highest).mul_(1 / (temperature * log(2))).exp2_()
+    log_sum = powers.sum(dim=1, keepdim=True).double().log_() + highest.double() / temperature
     if not (log_sum < inf).all():
         check_finite(log_sum.clamp(min=0))
     return log_sum
