@@ -45,7 +45,9 @@ def create_app(run: OpenedRun, settings: ServeSettings) -> FastAPI:
             code: {"model": Problem, "description": text} for code, text in PROBLEMS.items()
         },
     )
-    app.add_middleware(Guard, settings=settings, count=service.metrics.count)
+    app.add_middleware(
+        Guard, settings=settings, count=service.metrics.count, shortcut=service.shortcut
+    )
     app.exception_handler(RequestValidationError)(_invalid_request)
     app.exception_handler(FactError)(_unknown_name)
 
