@@ -44,7 +44,8 @@ def log2_sums(queries: Tensor, table: Tensor, cells: Sequence[Cells] = ()) -> Te
     sums = queries.new_zeros(len(queries), dtype=torch.float64)
     for rows, scores in _tiles(queries, table, cells):
         sums[rows] += scores.exp2_().sum(dim=1)
-    if ((sums > 1 / SAFE_SUM) & (sums < SAFE_SUM)).all():
+    low, high = torch.aminmax(sums)
+    if low.item() > 1 / SAFE_SUM and high.item() < SAFE_SUM:  # NaN is neither
         return sums.log2_()
 
     largest = torch.full_like(queries[:, :1], torch.finfo(queries.dtype).min)
@@ -84,6 +85,7 @@ def _tiles(
     width = min(n, TILE // height)
     buffer = _buffer(queries, height * width)
 
+    cells = [each for each in cells if len(each.rows)]
     starts = [*range(0, b, height), b]
     ends = [_cuts(each.rows, starts) for each in cells]
     for number, query in enumerate(queries.split(height)):

@@ -135,23 +135,23 @@ def query_log_probabilities(
     # One product for all positions. Powers of 2 need scores in units of their own.
     table = tables[0]
     unit = temperature * log(2)
-    relation, entities = facts.to_tensors(table.device)
-    own = entities[:, positions].flatten()
+    device = table.device
     left_out = known.others(facts, positions).take(slice(None))
-    rows, others = (torch.from_numpy(ids).to(table.device) for ids in left_out)
+    rows, others = (torch.from_numpy(ids).to(device) for ids in left_out)
     cells = [Cells(rows, others, queries.new_full(rows.shape, -torch.inf))]
 
-    terms = model.memory_terms(relation, entities, positions)
-    if terms is not None:
-        queries = queries * terms.scale[:, None].to(queries)
-        values = (terms.values / unit).to(queries)
-        cells.append(Cells(terms.rows, terms.candidates, values))
-
-    queries = queries.flatten(0, 1) / unit
-    own_scores = (queries * table[own]).sum(dim=1)
-    for each in cells[1:]:
-        is_own = each.columns == own[each.rows]
-        own_scores.index_add_(0, each.rows[is_own], each.values[is_own])
+    own = torch.from_numpy(facts.entities[:, positions].ravel()).to(device)
+    terms = None if model is bare else model.memory_terms(*facts.to_tensors(device), positions)
+    if terms is None:
+        queries = queries.flatten(0, 1) / unit
+        own_scores = (queries * table[own]).sum(dim=1)
+    else:
+        queries = (queries * (terms.scale[:, None] / unit).to(queries)).flatten(0, 1)
+        own_scores = (queries * table[own]).sum(dim=1)
+        added = Cells(terms.rows, terms.candidates, (terms.values / unit).to(queries))
+        is_own = added.columns == own[added.rows]
+        own_scores.index_add_(0, added.rows[is_own], added.values[is_own])
+        cells.append(added)
     log_probability = (own_scores - log2_sums(queries, table, cells)) * log(2)
     return log_probability.view(len(facts), -1).cpu().numpy()
 

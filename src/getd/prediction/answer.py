@@ -156,7 +156,8 @@ class Answerer:
             rest = _log_sum_exp(unknown, temperature)
             log_share = scaled - rest.logaddexp(scaled.where(torch.tensor(is_known), -inf))
         confidences: Confidences = [None] * candidates.numel()
-        if position is not None and str(facts.arity) in self.calibration.confidence:
+        is_calibrated = str(facts.arity) in self.calibration.confidence
+        if position is not None and is_calibrated and candidates.numel():
             rows = np.repeat(np.arange(len(facts)), candidates.shape[1])
             filled = fill_positions(facts.take(rows), position, candidates.flatten().numpy())
             queries = None if fill is None else fill(candidates)
