@@ -22,6 +22,7 @@ class WithMemory(ScoringModel):
         self.model = model
         self.memory = memory
         self.weights = dict(weights)
+        self._tensors: dict[tuple[int, tuple[int, ...]], tuple[Tensor, Tensor]] = {}
 
     @property
     def bare(self) -> ScoringModel:
@@ -64,22 +65,20 @@ class WithMemory(ScoringModel):
     def memory_terms(
         self, relation: Tensor, entities: Tensor, positions: Positions
     ) -> MemoryTerms:
-        arity = entities.shape[1]
-        n_positions = len(positions)
-        scales = []
-        parts = [(relation[:0], relation[:0], torch.zeros(0, dtype=torch.float64, device=relation.device))]
-        for index, position in enumerate(positions):
-            weights = self.weights.get(f"{arity}-{position}", MemoryWeights())
-            scales.append(weights.scale)
-            if weights.sources:
-                rows, candidates, features = self.memory.features(relation, entities, position)
-                theta = weights.as_tensor(self.memory.sources(arity, position))
-                values = features @ theta.to(features)
-                parts.append((rows * n_positions + index, candidates, values))
+        scale, theta = self._weights_at(entities.shape[1], tuple(positions))
+        rows, candidates, features = self.memory.features(relation, entities, positions)
+        values = (features * theta.to(features)[rows % len(positions)]).sum(dim=1)
+        return MemoryTerms(scale, rows, candidates, values)
 
-        rows, candidates, values = map(torch.cat, zip(*parts, strict=True))
-        rows, order = rows.sort(stable=True)
-        return MemoryTerms(torch.tensor(scales), rows, candidates[order], values[order])
+    def _weights_at(self, arity: int, positions: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+        """Return the scales ``(p,)`` and the weights of features ``(p, 2 s)`` at positions."""
+        if (arity, positions) not in self._tensors:
+            weights = [self.weights.get(f"{arity}-{p}", MemoryWeights()) for p in positions]
+            scale = torch.tensor([each.scale for each in weights])
+            sources = [self.memory.sources(arity, position) for position in positions]
+            rows = [each.as_tensor(names) for each, names in zip(weights, sources, strict=True)]
+            self._tensors[arity, positions] = (scale, torch.stack(rows))
+        return self._tensors[arity, positions]
 
     def score_relations(self, entities: Tensor) -> Tensor:
         return self.model.score_relations(entities)
