@@ -32,7 +32,7 @@ class Cells(NamedTuple):
 
 
 def log2_sums(queries: Tensor, table: Tensor, cells: Sequence[Cells] = ()) -> Tensor:
-    """Return the logarithm of the sum of the powers of 2 of each row of scores, ``(b,)`` in float64.
+    """Return the logarithm to base 2 of each row's sum of powers of 2, ``(b,)`` in float64.
 
     Scores are dot products of ``queries`` ``(b, d)`` and ``table`` ``(n, d)``, plus the values of
     ``cells``: minus infinity leaves a candidate out.
@@ -88,7 +88,7 @@ def _tiles(
     cells = [each for each in cells if len(each.rows)]
     starts = [*range(0, b, height), b]
     ends = [_cuts(each.rows, starts) for each in cells]
-    for number, query in enumerate(queries.split(height)):
+    for number, query in enumerate(torch.split(queries, height)):
         check_deadline()
         start = number * height
         for first in range(0, n, width):

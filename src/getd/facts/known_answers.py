@@ -38,7 +38,6 @@ class Answers:
         is_other = self.values != own[rows]
         return rows[is_other], self.values[is_other]
 
-
     def contain(self, candidates: Ids) -> Bools:
         """Whether candidates ``(b, k)`` are among the answers of their questions."""
         size = 1 + max(int(self.values.max(initial=0)), int(candidates.max(initial=0)))
@@ -102,7 +101,9 @@ class KnownAnswers:
             answers.flags.writeable = False
 
             start = 0
-            for position, (index, offsets, values) in zip([None, *range(arity)], parts, strict=True):
+            for position, (index, offsets, values) in zip(
+                [None, *range(arity)], parts, strict=True
+            ):
                 slots[arity, position] = _Slot(index, offsets + start, answers)
                 start += len(values)
         return cls(slots)

@@ -55,7 +55,7 @@ class Lookups(NamedTuple):
     first: Tensor  # the position of a given entity
     second: Tensor  # of another; the same: there is only one
     in_relation: Tensor  # whether the table counts for each relation apart
-    index: Tensor  # of the open position, among those that are asked for
+    position: Tensor  # the open one, by its index among those that are asked for
     source: Tensor  # the number of the source
 
 
@@ -128,7 +128,7 @@ class Memory(nn.Module):
         keys = self._keys(relation, entities, lookups)
         key_numbers, candidates, share = self.counts.find(keys.flatten())
         lookup = key_numbers // max(b, 1)
-        rows = key_numbers % max(b, 1) * len(positions) + lookups.index[lookup, 0]
+        rows = key_numbers % max(b, 1) * len(positions) + lookups.position[lookup, 0]
 
         # Several lookups may know a candidate by the same source: their features are added.
         distinct, index = torch.unique(rows * self.n_entities + candidates, return_inverse=True)

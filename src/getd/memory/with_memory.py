@@ -62,9 +62,7 @@ class WithMemory(ScoringModel):
         index = torch.searchsorted(known, cells).clamp(max=len(known) - 1)
         return scores + torch.where(known[index] == cells, added[index], 0)
 
-    def memory_terms(
-        self, relation: Tensor, entities: Tensor, positions: Positions
-    ) -> MemoryTerms:
+    def memory_terms(self, relation: Tensor, entities: Tensor, positions: Positions) -> MemoryTerms:
         scale, theta = self._weights_at(entities.shape[1], tuple(positions))
         rows, candidates, features = self.memory.features(relation, entities, positions)
         values = (features * theta.to(features)[rows % len(positions)]).sum(dim=1)

@@ -14,8 +14,8 @@ from torch import Tensor
 from torch.nn import ModuleDict, ParameterList
 
 from getd.algebra.aliases import Environments, Modes, Vectors
-from getd.algebra.reshape import check_reshape, reshaped_environments
 from getd.algebra.open_ring import OpenRing
+from getd.algebra.reshape import check_reshape, reshaped_environments
 from getd.algebra.ring import ring_shapes
 from getd.errors import ShapeError
 from getd.models.aliases import RandomSource, RelationIds

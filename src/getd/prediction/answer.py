@@ -11,7 +11,7 @@ import polars as pl
 import torch
 from torch import Tensor
 
-from getd.arrays import Bools, Floats, Ids
+from getd.arrays import Bools, Floats
 from getd.calibration.calibrate import Calibration
 from getd.calibration.slot_fit import SlotFit
 from getd.evaluation.rank_scores import check_finite
@@ -22,6 +22,7 @@ from getd.evaluation.scoring import (
 )
 from getd.facts.facts import Facts, join
 from getd.facts.knowledge_base import KnowledgeBase
+from getd.facts.known_answers import Answers as Known
 from getd.facts.known_answers import KnownAnswers
 from getd.io.deadline import check_deadline
 from getd.models.base import ScoringModel
@@ -90,6 +91,17 @@ class FactEvidence:
     total: Floats  # what confidence rises with
 
 
+@dataclass(frozen=True, eq=False)
+class _Ranked:
+    """The best candidates of questions, the best first: ``(b, k)`` each."""
+
+    candidates: Tensor
+    scores: Tensor  # minus infinity, in the end of a row: there are no more candidates
+    log_probability: Tensor  # of a softmax over all candidates that are ranked
+    log_share: Tensor  # the same without other known answers, which a plausibility leaves out
+    is_known: Bools
+
+
 @dataclass(frozen=True)
 class Answerer:
     """A model with all that it takes to answer."""
@@ -121,7 +133,7 @@ class Answerer:
         for number, question in enumerate(questions):
             groups.setdefault((question.fact.arity, question.position), []).append(number)
 
-        for (arity, position), group in groups.items():
+        for (_, position), group in groups.items():
             n_candidates = self.kb.n_relations if position is None else self.kb.n_entities
             batch_rows = max(1, min(SCORE_BUDGET // n_candidates, MAX_FILLED // max(top, 1)))
             for start in range(0, len(group), batch_rows):
@@ -137,45 +149,57 @@ class Answerer:
         """Return the best answers of each question; all open the same slot."""
         scores, fill = self._open(facts, position)
         known = self.known.lookup(facts.relation, facts.entities, position)
-        unknown = scores.clone() if include_known else scores
-        unknown[torch.from_numpy(known.rows), torch.from_numpy(known.values)] = -inf
+        temperature = 1.0  # of relations
+        vocabulary = self.kb.relations
+        if position is not None:
+            temperature = self.calibration.temperature_of(facts.arity)
+            vocabulary = self.kb.entities
 
-        # Probabilities are a softmax over the candidates that are ranked; relations have no
-        # temperature. The normaliser is minus infinity where every candidate is known.
-        temperature = 1.0 if position is None else self.calibration.temperature_of(facts.arity)
-        best_scores, candidates = best_columns(scores, top)
-        log_normaliser = _log_sum_exp(scores, temperature)
-        scaled = best_scores.double() / temperature
-        log_probability = scaled - log_normaliser
+        ranked = _rank(scores, known, temperature, top, include_known)
+        confidences: Confidences = [None] * ranked.candidates.numel()
+        if position is not None and str(facts.arity) in self.calibration.confidence:
+            confidences = self._confidences(facts, position, ranked, fill)
 
-        # A plausibility leaves out all other known answers, even where they are ranked.
-        is_known = np.zeros(candidates.shape, dtype=bool)
-        log_share = log_probability
-        if include_known:
-            is_known = known.contain(candidates.numpy())
-            rest = _log_sum_exp(unknown, temperature)
-            log_share = scaled - rest.logaddexp(scaled.where(torch.tensor(is_known), -inf))
-        confidences: Confidences = [None] * candidates.numel()
-        is_calibrated = str(facts.arity) in self.calibration.confidence
-        if position is not None and is_calibrated and candidates.numel():
-            rows = np.repeat(np.arange(len(facts)), candidates.shape[1])
-            filled = fill_positions(facts.take(rows), position, candidates.flatten().numpy())
-            queries = None if fill is None else fill(candidates)
-            table = self._log_probabilities(filled, position, queries)
-            table[:, position] = log_share.flatten().numpy()
-            confidences = self._weigh(filled, table, is_known.ravel()).confidence
-
-        vocabulary = self.kb.relations if position is None else self.kb.entities
-        names = vocabulary.decode(candidates.flatten())
-        numbers = (best_scores.flatten().tolist(), log_probability.exp().flatten().tolist())
-        answers = map(Answer, zip(names), *numbers, confidences, is_known.ravel().tolist())
+        columns = (
+            zip(vocabulary.decode(ranked.candidates.flatten()), strict=True),
+            ranked.scores.flatten().tolist(),
+            ranked.log_probability.exp().flatten().tolist(),
+            confidences,
+            ranked.is_known.ravel().tolist(),
+        )
+        answers = map(Answer, *columns)
 
         # Fewer candidates than asked for may be left: those at minus infinity come last.
         lists = []
-        for n_answers in (best_scores > -inf).sum(dim=1).tolist():
-            row = list(islice(answers, candidates.shape[1]))
+        for n_answers in (ranked.scores > -inf).sum(dim=1).tolist():
+            row = list(islice(answers, ranked.scores.shape[1]))
             lists.append(row[:n_answers])
         return lists
+
+    def _confidences(
+        self, questions: Facts, position: int, ranked: _Ranked, fill: Fill | None
+    ) -> Confidences:
+        """Return the confidence in the facts that the best candidates make, row by row."""
+        b, k = ranked.candidates.shape
+        facts = questions.take(np.repeat(np.arange(b), k))
+        facts = fill_positions(facts, position, ranked.candidates.flatten().numpy())
+        if not len(facts):
+            return []
+
+        # The log-probabilities of the candidates are at hand, those of the given entities are not.
+        temperature = self.calibration.temperature_of(facts.arity)
+        others = [other for other in range(facts.arity) if other != position]
+        log_probability = np.zeros(facts.entities.shape)
+        log_probability[:, position] = ranked.log_share.flatten()
+        if fill is None:
+            asked_for = log_probabilities(self.model, facts, self.known, temperature, others)
+            log_probability[:, others] = asked_for
+        elif others:
+            queries = fill(ranked.candidates)
+            log_probability[:, others] = query_log_probabilities(
+                self.model, facts, others, queries, self.known, temperature
+            )
+        return self._weigh(facts, log_probability, ranked.is_known.ravel()).confidence
 
     def fill_best(self, facts: Facts, position: int, top: int) -> Facts:
         """Fill a position with its best candidates that are not known, ``top`` for each fact."""
@@ -218,22 +242,6 @@ class Answerer:
         terms = self.model.memory_terms(relation, entities, [position])
         return scores if terms is None else terms.apply(scores), fill
 
-    def _log_probabilities(self, facts: Facts, but: int, queries: Tensor | None) -> Floats:
-        """Return the log-probability of each entity at its position, and 0 at ``but``.
-
-        ``queries`` are those of the other positions, if scores are dot products.
-        """
-        table = np.zeros(facts.entities.shape)
-        others = [position for position in range(facts.arity) if position != but]
-        temperature = self.calibration.temperature_of(facts.arity)
-        if queries is None:
-            arguments = (self.model, facts, self.known, temperature, others)
-            table[:, others] = log_probabilities(*arguments)
-        elif others:
-            inputs = (self.model, facts, others, queries, self.known, temperature)
-            table[:, others] = query_log_probabilities(*inputs)
-        return table
-
     def evidence(self, facts: Facts) -> FactEvidence:
         """Gather all that speaks for each fact."""
         temperature = self.calibration.temperature_of(facts.arity)
@@ -249,6 +257,25 @@ class Answerer:
         chances = [None] * len(facts) if confidence is None else confidence.tolist()
         total = self.calibration.evidence_of(facts.arity, plausibility, fit)
         return FactEvidence(plausibility, fit, known, chances, total)
+
+
+def _rank(
+    scores: Tensor, known: Known, temperature: float, top: int, include_known: bool
+) -> _Ranked:
+    """Find the best candidates of each row of scores, which are overwritten."""
+    unknown = scores.clone() if include_known else scores
+    unknown[torch.from_numpy(known.rows), torch.from_numpy(known.values)] = -inf
+    best, candidates = best_columns(scores, top)
+    scaled = best.double() / temperature
+    log_probability = scaled - _log_sum_exp(scores, temperature)
+    if not include_known:
+        is_known = np.zeros(candidates.shape, dtype=bool)
+        return _Ranked(candidates, best, log_probability, log_probability, is_known)
+
+    is_known = known.contain(candidates.numpy())
+    own = scaled.where(torch.from_numpy(is_known), -inf)
+    log_share = scaled - _log_sum_exp(unknown, temperature).logaddexp(own)
+    return _Ranked(candidates, best, log_probability, log_share, is_known)
 
 
 def _log_sum_exp(scores: Tensor, temperature: float) -> Tensor:
