@@ -27,12 +27,17 @@ def plays_for(seed: int = 0) -> KnowledgeBase:
 
 
 def hospital(seed: int = 0) -> KnowledgeBase:
-    """A third of the facts binary, about a hundred 4-ary, most 5-ary, and five relations.
+    """A third of the facts binary, about a hundred 4-ary, most 5-ary, and five relations."""
+    facts = hospital_facts(np.random.default_rng(seed))
+    return KnowledgeBase.from_facts(facts, name="hospital", seed=seed)
+
+
+def hospital_facts(rng: np.random.Generator) -> list[tuple[str, ...]]:
+    """Return the facts of :func:`hospital`.
 
     A nurse belongs to a ward and changes the shift every week; ward and shift determine who
     supervises.
     """
-    rng = np.random.default_rng(seed)
     ward = rng.integers(0, WARDS, NURSES)
     first_shift = rng.integers(0, len(SHIFTS), NURSES)
     facts: set[tuple[str, ...]] = set()
@@ -59,12 +64,17 @@ def hospital(seed: int = 0) -> KnowledgeBase:
         day = rng.integers(0, DAYS)
         admission = (f"patient {patient % 80}", f"ward {where}", f"doctor {doctor}", f"day {day}")
         facts.add(("admission", *admission))
-    return KnowledgeBase.from_facts(sorted(facts), name="hospital", seed=seed)
+    return sorted(facts)
 
 
 def three_relations(seed: int = 1) -> KnowledgeBase:
     """One relation per arity: 800 facts of two entities, 100 of four, 1,700 of five."""
-    rng = np.random.default_rng(seed)
+    facts = three_relations_facts(np.random.default_rng(seed))
+    return KnowledgeBase.from_facts(facts, name="three-relations", seed=seed)
+
+
+def three_relations_facts(rng: np.random.Generator) -> list[tuple[str, ...]]:
+    """Return the facts of :func:`three_relations`."""
     kind_a = rng.integers(0, 8, 200)
     kind_b = rng.integers(0, 8, 40)
 
@@ -83,8 +93,7 @@ def three_relations(seed: int = 1) -> KnowledgeBase:
         d = (kind_a[a] + kind_b[b]) % 10
         return ("joins", f"a{a}", f"b{b}", f"c{c}", f"d{d}", f"a{(a * 7 + c) % 200}")
 
-    facts = _distinct(of, 800) | _distinct(admits, 100) | _distinct(joins, 1700)
-    return KnowledgeBase.from_facts(sorted(facts), name="three-relations", seed=seed)
+    return sorted(_distinct(of, 800) | _distinct(admits, 100) | _distinct(joins, 1700))
 
 
 def _distinct(draw: Callable[[], tuple[str, ...]], number: int) -> set[tuple[str, ...]]:

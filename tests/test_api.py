@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 
 import pytest
@@ -93,3 +94,14 @@ def test_a_memory_is_compared_with_the_model_alone(run: getd.Run) -> None:
     assert first == again  # the model alone is ranked, though the run has a memory by now
     assert getd.open_run(run.path, memory=False).evaluate("valid").mrr == first.mrr_without
     assert getd.open_run(run.path).evaluate("valid").mrr == first.mrr
+
+
+def test_nothing_is_overwritten_unless_that_is_asked_for() -> None:
+    functions = [*vars(api).values(), *vars(getd.Run).values()]
+    defaults = []
+    for function in filter(inspect.isfunction, functions):
+        parameter = inspect.signature(function).parameters.get("overwrite")
+        if parameter is not None:
+            defaults.append(parameter.default)
+    assert len(defaults) >= 3
+    assert set(defaults) == {False}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 import torch
 
 from getd.facts.knowledge_base import KnowledgeBase
+from getd.facts.named import NamedFacts
 from getd.models.base import ModelSizes
 from getd.models.getd import GETD, GETDSettings
 
@@ -25,6 +28,11 @@ def all_facts(kb: KnowledgeBase) -> list[tuple[str, ...]]:
     """The facts of all splits, by name."""
     blocks = [block for split in kb.splits.values() for block in split.values()]
     return [fact for block in blocks for fact in kb.decode(block)]
+
+
+def rows_of(named: NamedFacts) -> list[tuple[str, ...]]:
+    """Every fact as ``(relation, entity, …)``, in the order of the rows."""
+    return [fact for _, _, fact in sorted(named.facts(), key=itemgetter(0))]
 
 
 def untrained_getd(kb: KnowledgeBase) -> GETD:

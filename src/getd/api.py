@@ -38,7 +38,6 @@ def describe(kb: KnowledgeBase, *, baselines: bool = False) -> Report:
         return report
     from getd.evaluation.evaluate import evaluate_baselines
 
-    kb.require("test")
     metrics = {name: result.as_dict() for name, result in evaluate_baselines(kb).items()}
     return replace(report, baselines=metrics)
 
@@ -52,7 +51,6 @@ class Catalogue:
 
 
 def datasets() -> Catalogue:
-    """List the data sets with a name."""
     return Catalogue(list_datasets(), cache_folder())
 
 
@@ -132,12 +130,12 @@ def _draw_pictures(folder: RunFolder) -> None:
     """Draw learning curves and reliability in a run folder, if matplotlib is installed."""
     if find_spec("matplotlib") is None:
         return
-    from getd.plots.learning_curves import draw
+    from getd.plots.run_pictures import draw_curves
     from getd.run import draw_reliability
 
     draw_reliability(folder)
     with suppress(RunInUse):  # another process resumed the run already, and will draw them
-        draw(folder)
+        draw_curves(folder)
 
 
 def open_run(path: str | Path, memory: bool = True) -> Run:
@@ -175,7 +173,6 @@ class Tuned:
     page: Path | None  # shows all trials; None: matplotlib is not installed
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the result ready for JSON."""
         from getd.tuning.trial import counts
 
         best = self.best

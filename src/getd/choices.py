@@ -5,8 +5,6 @@ regime or loss is one file and one line here. The code is imported when it is fi
 ``getd --help`` stays fast.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal

@@ -30,10 +30,7 @@ S = TypeVar("S", bound=Settings)
 
 
 def build(model: type[S], values: Mapping[str, Any], section: str) -> S:
-    """Build a settings model; the first mistake is a :class:`ConfigError` of one sentence.
-
-    Messages name a setting with its section: ``training.learning_rate``.
-    """
+    """Build a settings model; the first mistake is a :class:`ConfigError` that names its key."""
     try:
         return model.model_validate(dict(values))
     except ValidationError as error:

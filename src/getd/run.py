@@ -218,6 +218,6 @@ class Run:
 def draw_reliability(folder: RunFolder) -> None:
     """Draw ``calibration.svg`` in a calibrated run folder, if matplotlib is installed."""
     if folder.is_calibrated() and find_spec("matplotlib"):
-        from getd.plots.reliability import draw
+        from getd.plots import run_pictures
 
-        draw(folder)
+        run_pictures.draw_reliability(folder)

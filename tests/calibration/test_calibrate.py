@@ -87,7 +87,6 @@ def test_calibration_is_better_than_none_and_confidence_rises(
 def test_both_shapes_are_kept_and_read_again(
     kb: KnowledgeBase, model: GETD, shape: str, least: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("sklearn")
     monkeypatch.setattr("getd.calibration.confidence.ISOTONIC_FACTS", least)
     fitted = calibrate(model, kb, sample=60)
     again = Calibration.model_validate_json(fitted.model_dump_json())

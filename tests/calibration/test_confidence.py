@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.using import area_under_curve
-from getd.calibration.confidence import Confidence, Evidence, corrupt, fit_confidence
+from getd.calibration.confidence import (
+    Confidence,
+    Evidence,
+    corrupt,
+    fit_confidence,
+    fit_rising_curve,
+)
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.models.getd import GETD
 
@@ -61,3 +67,26 @@ def test_confidence_is_one_half_halfway_between_what_is_true_and_what_is_false()
     assert confidence[0] > 0.9
     assert confidence[1] == pytest.approx(0.5, abs=0.02)
     assert confidence[2] < 0.1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_rising_curve_is_the_nearest_one_that_never_falls(seed: int) -> None:
+    """The height at a point is the largest over starts of the least mean over ends of spans."""
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, 12, 40).astype(float)
+    y = rng.random(40)
+    weight = rng.random(40) + 0.1
+    at, heights = fit_rising_curve(x, y, weight)
+    for point in np.unique(x):
+        lows = []
+        for start in np.unique(x[x <= point]):
+            spans = [(x >= start) & (x <= end) for end in np.unique(x[x >= point])]
+            lows.append(min(np.average(y[span], weights=weight[span]) for span in spans))
+        assert np.interp(point, at, heights) == pytest.approx(max(lows))
+
+
+@pytest.mark.parametrize(("n_true", "shape"), [(999, "logistic"), (1000, "isotonic")])
+def test_from_1000_true_facts_on_confidence_may_have_any_shape(n_true: int, shape: str) -> None:
+    is_true = np.repeat([1.0, 0.0], n_true)
+    features = np.column_stack([np.linspace(-1, -9, 2 * n_true), np.zeros(2 * n_true)])
+    assert fit_confidence(Evidence(features, is_true, np.ones(2 * n_true))).shape == shape

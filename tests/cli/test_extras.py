@@ -13,7 +13,7 @@ import pytest
 from tests.conftest import Result
 
 EXTRAS = [
-    *("matplotlib", "optuna", "sqlalchemy", "psycopg", "sklearn", "pandas", "pyarrow"),
+    *("matplotlib", "optuna", "sqlalchemy", "psycopg", "pandas", "pyarrow"),
     *("fastapi", "uvicorn", "starlette", "prometheus_client", "onnx", "onnxscript", "onnxruntime"),
 ]
 BARE = f"""

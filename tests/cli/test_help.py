@@ -11,7 +11,7 @@ from getd.cli.app import COMMANDS, app
 from tests.conftest import Result
 
 Getd = Callable[..., Result]
-NAMES = [command.__name__ for commands in COMMANDS.values() for command in commands]
+NAMES = [command for commands in COMMANDS.values() for command in commands]
 STRANGE = (  # words that make help hard to read
     *("anew", "alike", "beside", "go on", "goes on", "told", "so many", "whoever", "asked for"),
     *("where it", "where none", "where not", "that is there"),

@@ -17,6 +17,7 @@ from getd.cli.app import main
 from getd.cli.commands.info import MAX_ROWS
 from getd.formats.registry import read_named
 from tests.conftest import Result
+from tests.tiny import rows_of
 
 Getd = Callable[..., Result]
 
@@ -84,7 +85,7 @@ def test_a_single_file_is_split_into_a_folder_as_it_would_be_loaded(
     result = getd("convert", source, tmp_path / "split", "--split-seed", 3, "--json")
     assert json.loads(result.out)["facts"] == {"train.tsv": 50 - 2, "valid.tsv": 6, "test.tsv": 6}
     kb = package.load(source, seed=3)
-    assert read_named(tmp_path / "split" / "test.tsv").rows() == kb.decode(kb.split("test")[2])
+    assert rows_of(read_named(tmp_path / "split" / "test.tsv")) == kb.decode(kb.split("test")[2])
 
 
 def test_splits_do_not_fit_into_one_file(getd: Getd, tmp_path: Path) -> None:

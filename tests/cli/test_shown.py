@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from getd.api import open_run
+from getd.cli import reports
 from getd.cli.app import main
 from getd.cli.commands.predict import _show_reasons
 from getd.cli.output import cell
-from getd.cli.reports import show_answers
-from getd.datasets.catalogue import DATASETS
+from getd.cli.reports import show_answers, show_training
+from getd.datasets.catalogue import DATASETS, GENERATED
 from getd.facts.facts import Facts
 from getd.prediction.answer import Answer
 from getd.prediction.explain import Explanation, Reason
@@ -91,12 +92,34 @@ def test_tune_shows_a_line_for_each_trial_unless_it_is_quiet(
     assert "trial 1  " not in getd(*command, "--trials", 2, "--quiet").err
 
 
+def test_a_training_without_matplotlib_says_what_learning_curves_need(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    notice = "learning curves need matplotlib: pip install 'getd[plots]'"
+    show_training(open_run(run), json=True)
+    assert notice not in capsys.readouterr().err
+    monkeypatch.setattr(reports, "find_spec", lambda name: None)
+    show_training(open_run(run), json=True)
+    assert notice in capsys.readouterr().err.replace("\n", " ")
+
+
 def test_datasets_shows_every_data_set_under_its_columns(getd: Getd) -> None:
     out = getd("datasets").out
     head = "name what licence source place arity train valid test entities relations"
     assert out.splitlines()[0] == "Data sets"
     assert "".join(head.split()[:3]) in "".join(out.splitlines()[1:4]).replace(" ", "")
     assert [name for name in DATASETS if name[:6] not in out] == []
+
+
+def test_datasets_as_json_have_the_digests_of_published_files_and_null_for_generated_ones(
+    getd: Getd,
+) -> None:
+    records = json.loads(getd("datasets", "--json").out)["datasets"]
+    digests = {record["name"]: record["sha256"] for record in records}
+    assert {name: digests[name] for name in GENERATED} == dict.fromkeys(GENERATED)
+    assert {name: digests[name] for name in DATASETS} == {
+        name: dataset.sha256 for name, dataset in DATASETS.items()
+    }
 
 
 def test_reasons_are_shown_a_line_each_however_long_and_a_blank_line_after(

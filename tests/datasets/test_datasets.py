@@ -21,6 +21,7 @@ from getd.datasets.demo import demo_facts
 from getd.errors import DownloadError
 from getd.profile.describe import describe
 from tests.conftest import Result
+from tests.tiny import rows_of
 
 PUBLISHED = {"train": b"a likes b\nb likes c\n", "valid": b"a likes c\n", "test": b"c likes a\n"}
 
@@ -279,12 +280,12 @@ def test_the_demo_is_small_mixed_readable_and_the_same_for_a_seed() -> None:
     assert 2_000 <= n_facts <= 5_000
     assert kb.arities == (2, 3, 4)
     assert describe(kb).splits["test"].unseen_entities == 0
-    assert demo_facts(0).rows() == demo_facts(0).rows() != demo_facts(1).rows()
+    assert rows_of(demo_facts(0)) == rows_of(demo_facts(0)) != rows_of(demo_facts(1))
     assert kb.signatures[kb.relations.id("transfer")].roles == ("player", "from", "to", "season")
 
 
 def test_the_rules_of_the_demo_hold() -> None:
-    facts = demo_facts(0).rows()
+    facts = rows_of(demo_facts(0))
     club = {(fact[1], fact[3]): fact[2] for fact in facts if fact[0] == "plays for"}
     city = {fact[1]: fact[2] for fact in facts if fact[0] == "based in"}
     for relation, *entities in facts:

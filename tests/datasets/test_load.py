@@ -58,6 +58,14 @@ def test_qualifiers_in_another_order_are_the_same_fact_and_counted_apart(tmp_pat
     )
 
 
+def test_orders_of_qualifiers_are_the_same_in_all_files_of_a_split(tmp_path: Path) -> None:
+    files = {"a.csv": ["s,r,o,c,3,a,1,b,2", "t,r,o,a,1"], "b.csv": ["s,r,o,b,2,a,1,c,3", "t,r,o"]}
+    for name, rows in files.items():
+        write(tmp_path / "train" / name, "\n".join(rows))
+    dropped = getd.load(tmp_path, format="hyper-csv").duplicates["train"]
+    assert (dropped.repeated, dropped.reordered) == (0, 1)
+
+
 def test_a_name_with_several_role_sets_is_several_relations(tmp_path: Path) -> None:
     kb = getd.load(write(tmp_path / "train.csv", "s,r,o,a,1\nt,r,o,b,1\nu,r,o\nu,q,o").parent)
     assert list(kb.relations) == [

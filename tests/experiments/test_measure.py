@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 
@@ -11,8 +13,9 @@ from getd.api import open_run
 from getd.datasets.load import load
 from getd.evaluation.evaluate import evaluate
 from getd.experiments import rows as rows_module
+from getd.experiments.claims import check_claims
 from getd.experiments.measure import Measurer, valid_in_train, with_test_as_valid
-from getd.experiments.result import Measurement
+from getd.experiments.result import Claims, Measurement
 from getd.experiments.rows import Point, all_rows, find_row
 from getd.facts.facts import join
 from getd.facts.knowledge_base import KnowledgeBase
@@ -23,6 +26,7 @@ from getd.models.base import ScoringModel
 from getd.models.ensemble import Ensemble
 from getd.run import Run
 from getd.training.callbacks import Callbacks
+from tests.experiments.test_claims import index, tables
 
 ROW = """
 data = "{data}"
@@ -174,3 +178,16 @@ def test_all_together_the_weights_are_those_of_the_models_that_have_not_seen_val
     models = Ensemble([run_of(measurer, "best/getd-tiny+valid", seed).model.bare for seed in seeds])
     model = WithMemory(models, Memory.from_facts(both, kb.n_entities), weights)
     assert result.mrr == mrr(model, valid_in_train(kb))
+
+
+def test_a_table_is_made_from_the_results_that_are_kept(tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    for number, result in enumerate(tables()):
+        (tmp_path / "results" / f"{number}.json").write_text(json.dumps(result))
+
+    row = find_row("claims")
+    results = Measurer(tmp_path, tmp_path / "runs", lambda name: nullcontext(Callbacks()))
+    table = results.measure(row, row.points[0])
+    assert isinstance(table, Claims)
+    assert table.claims == check_claims(index(tables()))
+    assert {claim.verdict for claim in table.claims} > {"not measured"}

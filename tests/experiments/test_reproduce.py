@@ -211,6 +211,8 @@ def test_a_study_is_kept_with_its_trials_and_drawn_from_them(getd: Getd, tiny_ro
     page = getd_page(getd, tiny_rows)
     assert picture.read_bytes() == first
     assert "### A small study\n\n3 complete; 0 minutes. Best on validation: trial " in page
+    first_trial = f"Trial 0, {result.trials[0].mrr:.4g}, has the settings that it began with."
+    assert page.count("has the settings that it began with") == page.count(first_trial) == 1
 
 
 def getd_page(getd: Getd, folder: Path) -> str:

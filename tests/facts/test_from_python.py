@@ -27,6 +27,16 @@ def test_missing_cells_of_pandas_are_holes() -> None:
         getd.KnowledgeBase.from_dataframe(pd.DataFrame([["x", "y"]], columns=["a", "a"]))
 
 
+@pytest.mark.parametrize(
+    ("name", "problem"), [("", "an empty one"), ("a\0b", "one with NUL in it")]
+)
+def test_columns_without_a_readable_name_are_refused(name: str, problem: str) -> None:
+    with pytest.raises(FactFileError) as caught:
+        getd.KnowledgeBase.from_dataframe({"train": pl.DataFrame({"a": ["x"], name: ["y"]})})
+    expected = "expected a name of its own for every column, found"
+    assert str(caught.value) == f"the train table: {expected} {problem}"
+
+
 def test_cells_that_are_not_text_are_written_as_text() -> None:
     frame = pd.DataFrame({"who": ["Jordan", "Bird"], "year": [1991, 1986], "points": [31.5, 25.0]})
     kb = getd.KnowledgeBase.from_dataframe({"train": frame}, relation="scored")

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from getd.facts.knowledge_base import KnowledgeBase, tuples_to_named
 from getd.facts.split import split_named, split_rows
+from tests.tiny import rows_of
 
 FACTS = st.lists(
     st.one_of(
@@ -24,7 +25,7 @@ def test_every_fact_goes_to_one_split_and_copies_go_together(
     facts: list[tuple[str, ...]], seed: int
 ) -> None:
     parts = {
-        split: named.rows() for split, named in split_named(tuples_to_named(facts), seed).items()
+        split: rows_of(named) for split, named in split_named(tuples_to_named(facts), seed).items()
     }
     assert sorted(fact for rows in parts.values() for fact in rows) == sorted(facts)
     distinct = {split: set(rows) for split, rows in parts.items()}
@@ -74,7 +75,7 @@ def test_where_covering_leaves_too_few_the_ratio_still_holds() -> None:
 
 def test_the_seed_decides() -> None:
     named = tuples_to_named([("r", f"a{i % 7}", f"b{i % 11}") for i in range(77)])
-    first, again, other = (split_named(named, seed)["test"].rows() for seed in (1, 1, 2))
+    first, again, other = (rows_of(split_named(named, seed)["test"]) for seed in (1, 1, 2))
     assert first == again != other
 
 

@@ -15,6 +15,7 @@ from getd.errors import FactFileError
 from getd.formats.format import ReadOptions
 from getd.formats.registry import detect_format, read_named
 from getd.io.lines import BLOCK
+from tests.tiny import rows_of
 
 TEXT = "award\tJordan\tBulls\tMVP\nplays for\tPippen\tBulls\naward\tBird\tCeltics\tMVP\n"
 FACTS = [
@@ -31,7 +32,7 @@ def write(path: Path, text: str | bytes) -> Path:
 
 
 def test_text_is_split_at_tabs(tmp_path: Path) -> None:
-    assert read_named(write(tmp_path / "a.txt", TEXT)).rows() == FACTS
+    assert rows_of(read_named(write(tmp_path / "a.txt", TEXT))) == FACTS
 
 
 def test_a_line_without_tabs_is_split_at_runs_of_spaces(tmp_path: Path) -> None:
@@ -45,7 +46,7 @@ def test_a_line_without_tabs_is_split_at_runs_of_spaces(tmp_path: Path) -> None:
         ("plays for", "ann", "the club"),
         ("likes", "ann", "cy"),
     ]
-    assert read_named(path).rows() == expected
+    assert rows_of(read_named(path)) == expected
 
 
 @pytest.mark.parametrize(
@@ -61,18 +62,18 @@ def test_a_line_without_tabs_is_split_at_runs_of_spaces(tmp_path: Path) -> None:
 def test_windows_line_ends_byte_order_marks_and_blank_lines_change_nothing(
     tmp_path: Path, text: str
 ) -> None:
-    assert read_named(write(tmp_path / "a.txt", text)).rows() == FACTS
+    assert rows_of(read_named(write(tmp_path / "a.txt", text))) == FACTS
 
 
 def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
     name = "a\x0bb\x0cc\x85d\u2028e\rf"
-    assert read_named(write(tmp_path / "a.txt", f"r\t{name}\tx\n")).rows() == [("r", name, "x")]
+    assert rows_of(read_named(write(tmp_path / "a.txt", f"r\t{name}\tx\n"))) == [("r", name, "x")]
 
 
 def test_text_is_literal_unless_it_is_called_escaped(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", "r\ta\\tb\tc\n")
-    assert read_named(path).rows() == [("r", "a\\tb", "c")]
-    assert read_named(path, options=ReadOptions(escaped=True)).rows() == [("r", "a\tb", "c")]
+    assert rows_of(read_named(path)) == [("r", "a\\tb", "c")]
+    assert rows_of(read_named(path, options=ReadOptions(escaped=True))) == [("r", "a\tb", "c")]
 
 
 def test_gzip_and_zstd_are_opened_on_the_way(tmp_path: Path) -> None:
@@ -81,8 +82,8 @@ def test_gzip_and_zstd_are_opened_on_the_way(tmp_path: Path) -> None:
         TEXT[40:].encode()
     )  # two frames
     assert (
-        read_named(zipped).rows()
-        == read_named(write(tmp_path / "a.txt.zst", packed)).rows()
+        rows_of(read_named(zipped))
+        == rows_of(read_named(write(tmp_path / "a.txt.zst", packed)))
         == FACTS
     )
 
@@ -94,7 +95,7 @@ def test_a_file_larger_than_one_block_is_read_whole(tmp_path: Path) -> None:
     ]
     path = write(tmp_path / "big.txt", "\n".join("\t".join(fact) for fact in facts))
     assert path.stat().st_size > 2 * BLOCK
-    assert read_named(path).rows() == facts
+    assert rows_of(read_named(path)) == facts
 
 
 def test_csv_with_a_relation_column(tmp_path: Path) -> None:
@@ -102,7 +103,7 @@ def test_csv_with_a_relation_column(tmp_path: Path) -> None:
         tmp_path / "a.csv", 'e1,relation,e2,e3\nJordan,award,Bulls,MVP\nPippen,"plays for",Bulls,\n'
     )
     assert detect_format(path) == "csv"
-    assert read_named(path).rows() == FACTS[:2]
+    assert rows_of(read_named(path)) == FACTS[:2]
 
 
 def test_csv_with_a_relation_column_and_roles(tmp_path: Path) -> None:
@@ -113,7 +114,7 @@ def test_csv_with_a_relation_column_and_roles(tmp_path: Path) -> None:
     )
     labels = read_named(write(tmp_path / "a.csv", text))
     assert set(labels.signatures) == {("player", "club", "award"), ("player", "club", "season")}
-    assert labels.rows()[1] == ("plays for", "Pippen", "Bulls", "1991")
+    assert rows_of(labels)[1] == ("plays for", "Pippen", "Bulls", "1991")
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
@@ -121,7 +122,7 @@ def test_csv_of_one_relation_with_roles_as_columns(tmp_path: Path, separator: st
     text = "player,club\nPippen,Bulls\n\nBird,Celtics\n".replace(",", separator)
     labels = read_named(write(tmp_path / "plays for.csv", text))
     assert set(labels.signatures) == {("player", "club")}
-    assert labels.rows() == [("plays for", "Pippen", "Bulls"), ("plays for", "Bird", "Celtics")]
+    assert rows_of(labels) == [("plays for", "Pippen", "Bulls"), ("plays for", "Bird", "Celtics")]
 
 
 @pytest.mark.parametrize(
@@ -134,7 +135,7 @@ def test_columns_may_have_any_name(
 ) -> None:
     header, row = (("relation", *names), ("r", "a", "b")) if with_relation else (names, ("a", "b"))
     labels = read_named(write(tmp_path / "r.csv", f"{','.join(header)}\n{','.join(row)}\n"))
-    assert (set(labels.signatures), labels.rows()) == ({names}, [("r", "a", "b")])
+    assert (set(labels.signatures), rows_of(labels)) == ({names}, [("r", "a", "b")])
     again = getd.KnowledgeBase.from_dataframe(
         {"train": pl.DataFrame([row], schema=header, orient="row")}, relation="r"
     )
@@ -143,7 +144,7 @@ def test_columns_may_have_any_name(
 
 def test_quoted_csv_may_hold_separators_and_line_ends(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", 'relation,e1,e2\r\nr,"a,""b""\r\nc",d\r\nr,e,f\r\n')
-    assert read_named(path).rows() == [("r", 'a,"b"\r\nc', "d"), ("r", "e", "f")]
+    assert rows_of(read_named(path)) == [("r", 'a,"b"\r\nc', "d"), ("r", "e", "f")]
 
 
 def test_parquet_and_frames(tmp_path: Path) -> None:
@@ -156,7 +157,7 @@ def test_parquet_and_frames(tmp_path: Path) -> None:
         }
     )
     frame.write_parquet(tmp_path / "a.parquet")
-    assert read_named(tmp_path / "a.parquet").rows() == FACTS[:2]
+    assert rows_of(read_named(tmp_path / "a.parquet")) == FACTS[:2]
     for table in (frame, frame.lazy(), frame.to_pandas(), frame.to_arrow()):
         kb = getd.KnowledgeBase.from_dataframe({"train": table})
         assert [kb.decode(facts) for facts in kb.split("train").values()] == [
@@ -173,7 +174,7 @@ def test_json_lines_with_lists_and_with_roles(tmp_path: Path) -> None:
         {"relation": "award", "entities": {"player": ["Ann", "Bob"], "year": "1991"}},
     ]
     labels = read_named(write(tmp_path / "a.jsonl", "\n".join(map(json.dumps, lines))))
-    assert labels.rows() == [
+    assert rows_of(labels) == [
         ("award", "Jordan", "Bulls", "MVP"),
         ("award", "Bird", "1986"),
         ("award", "Jordan", "1991"),
@@ -192,7 +193,7 @@ def test_hyper_relational_csv(tmp_path: Path) -> None:
     )
     labels = read_named(path)
     assert detect_format(path) == "hyper-csv"
-    assert labels.rows() == [
+    assert rows_of(labels) == [
         ("award", "Jordan", "MVP", "1991", "Bulls"),
         ("award", "Bird", "MVP"),
         ("b", "A", "C"),
@@ -206,7 +207,7 @@ def test_hyper_relational_csv(tmp_path: Path) -> None:
 def test_wikipeople_json(tmp_path: Path) -> None:
     line = {"P166_h": "Q1", "P166_t": "Q2", "N": 5, "P585": ["+1980"], "P1706": ["Q9", "Q8"]}
     labels = read_named(write(tmp_path / "a.json", json.dumps(line)))
-    assert labels.rows() == [("P166", "Q1", "Q2", "Q8", "Q9", "+1980")]
+    assert rows_of(labels) == [("P166", "Q1", "Q2", "Q8", "Q9", "+1980")]
     assert set(labels.signatures) == {("subject", "object", "P1706", "P1706", "P585")}
 
 
@@ -230,7 +231,7 @@ def test_the_form_is_recognised_from_the_content(
 
 
 def test_positions_may_stand_in_any_order(tmp_path: Path) -> None:
-    assert read_named(write(tmp_path / "a.csv", "relation,e2,e1\nr,b,a\n")).rows() == [
+    assert rows_of(read_named(write(tmp_path / "a.csv", "relation,e2,e1\nr,b,a\n"))) == [
         ("r", "a", "b")
     ]
 
@@ -250,6 +251,6 @@ def test_numbers_in_json_stay_as_they_are_written(tmp_path: Path) -> None:
         tmp_path / "a.jsonl",
         '{"relation": "r", "entities": [1.10, 1e3, 0.1000000000000000001, 12345678901234567890]}',
     )
-    assert read_named(path).rows() == [
+    assert rows_of(read_named(path)) == [
         ("r", "1.10", "1e3", "0.1000000000000000001", "12345678901234567890")
     ]

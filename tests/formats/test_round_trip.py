@@ -9,13 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from getd.datasets.convert import convert
+from getd.facts.encode import relations_of
 from getd.facts.knowledge_base import tuples_to_named
 from getd.facts.named import NamedFacts, NamedFactsBuilder
 from getd.facts.relation import Relation, relation_labels
+from getd.facts.role_order import RoleOrder
 from getd.formats.format import ReadOptions
 from getd.formats.hyper_relational import HyperBuilder, HyperFact
 from getd.formats.registry import read_named, write_named
 from tests.facts.names import NAMES
+from tests.tiny import rows_of
 
 FACTS = st.lists(st.lists(NAMES, min_size=2, max_size=5).map(tuple), min_size=1, max_size=12)
 ROLES = st.lists(NAMES, min_size=2, max_size=4, unique=True).map(tuple)
@@ -27,7 +30,8 @@ def test_tsv_parquet_jsonl_csv_tsv_is_the_identity(
     tmp_path_factory: pytest.TempPathFactory, facts: list[tuple[str, ...]]
 ) -> None:
     folder = tmp_path_factory.mktemp("round")
-    write_named(tuples_to_named(facts), folder / "a.tsv", "tsv")
+    named = tuples_to_named(facts)
+    write_named(named, folder / "a.tsv", "tsv", relations_of([named]))
     for source, target in [
         ("a.tsv", "b.parquet"),
         ("b.parquet", "c.jsonl"),
@@ -36,7 +40,7 @@ def test_tsv_parquet_jsonl_csv_tsv_is_the_identity(
     ]:
         convert(folder / source, folder / target, escaped=source.endswith(".tsv"))
     assert (folder / "e.tsv").read_bytes() == (folder / "a.tsv").read_bytes()
-    assert read_named(folder / "e.tsv", "tsv", ReadOptions(escaped=True)).rows() == facts
+    assert rows_of(read_named(folder / "e.tsv", "tsv", ReadOptions(escaped=True))) == facts
 
 
 @given(
@@ -63,9 +67,9 @@ def test_roles_survive_every_form_that_has_a_place_for_them(
             row += 1
     named = builder.build()
     for form in ("parquet", "jsonl", "csv"):
-        write_named(named, folder / f"facts.{form}", form)  # type: ignore[arg-type]
+        write_named(named, folder / f"facts.{form}", form, relations_of([named]))  # type: ignore[arg-type]
         again = read_named(folder / f"facts.{form}", form)  # type: ignore[arg-type]
-        assert again.rows() == named.rows()
+        assert rows_of(again) == rows_of(named)
         assert set(again.signatures) == set(named.signatures)
 
 
@@ -92,14 +96,14 @@ def test_subject_relation_object_and_qualifiers_come_back(
     tmp_path_factory: pytest.TempPathFactory,
     facts: list[HyperFact],
 ) -> None:
-    builder = HyperBuilder()
+    builder = HyperBuilder(RoleOrder())
     for line, fact in enumerate(facts):
         builder.add_fact(line, fact)
     named = builder.build()
     expected = [fact._replace(qualifiers=sorted(fact.qualifiers)) for fact in facts]
     assert hyper_facts(named) == expected
     path = tmp_path_factory.mktemp("hyper") / "facts.csv"
-    write_named(named, path, "hyper-csv")
+    write_named(named, path, "hyper-csv", relations_of([named]))
     assert hyper_facts(read_named(path, "hyper-csv")) == expected
 
 

@@ -20,6 +20,7 @@ from getd.facts.knowledge_base import KnowledgeBase
 from getd.formats.registry import read_named
 from getd.prediction.question import read_facts
 from getd.profile.describe import describe
+from tests.tiny import rows_of
 
 SECONDS = 30  # each takes a second at most; what is quadratic took minutes
 
@@ -150,9 +151,28 @@ def test_csv_may_have_long_fields_whatever_was_read_before(
     try:
         path = tmp_path / "facts.csv"
         path.write_text(text)
-        assert read_named(path).rows()[0] == expected
+        assert rows_of(read_named(path))[0] == expected
     finally:
         csv.field_size_limit(before)
+
+
+def test_csv_of_a_format_that_is_named_may_have_long_fields_too(tmp_path: Path) -> None:
+    before = csv.field_size_limit(131_072)
+    try:
+        path = tmp_path / "facts.csv"
+        path.write_text(f'a,r,"{LONG}"\n')
+        assert read_named(path, "hyper-csv").rows() == [("r", "a", LONG)]
+    finally:
+        csv.field_size_limit(before)
+
+
+def test_hyper_relational_csv_is_recognised_by_the_lines_that_its_first_megabyte_has_whole(
+    tmp_path: Path,
+) -> None:
+    long = "x" * 400_000
+    path = tmp_path / "facts.csv"
+    path.write_text(f"a,r,{long}\nb,r,{long}\n{long},q,c\n")
+    assert read_named(path).rows() == [("r", "a", long), ("r", "b", long), ("q", long, "c")]
 
 
 def test_a_parquet_file_with_any_bit_of_its_first_page_flipped_is_read_or_refused(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import polars as pl
 import pytest
@@ -34,3 +35,20 @@ def test_what_else_is_said_on_standard_error_meanwhile_is_passed_on(
     with pytest.raises(ValueError, match=r"^no$"):
         give_up(b"another\n", ValueError("no"))
     assert capfd.readouterr().err == "a warning\nanother\n"
+
+
+def test_what_was_printed_before_a_panic_and_is_still_in_a_buffer_is_shown(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def print_and_panic() -> None:
+        with panics_as_errors():
+            sys.stderr.write("a report; ")
+            raise pl.exceptions.PanicException("it gave up")
+
+    with open(2, "w", closefd=False) as buffered, monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", buffered)
+        buffered.write("before; ")
+        with pytest.raises(Panic, match=r"^it gave up$"):
+            print_and_panic()
+        buffered.write("after")
+    assert capfd.readouterr().err == "before; after"

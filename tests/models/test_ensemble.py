@@ -24,8 +24,4 @@ def test_scores_are_the_mean_of_the_members_scores() -> None:
         scores = [member.score_candidates(relation, entities, 1, candidates) for member in members]
         expected = (scores[0] + scores[1] + scores[2]) / 3
         assert_close(together.score_candidates(relation, entities, 1, candidates), expected)
-    relations = [member.score_relations(entities) for member in members]
-    assert_close(
-        together.score_relations(entities), (relations[0] + relations[1] + relations[2]) / 3
-    )
     assert (together.n_entities, together.n_relations, together.arities) == (6, 2, (3,))

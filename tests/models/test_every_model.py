@@ -473,6 +473,15 @@ def test_a_ring_of_rank_one_is_a_product_of_linear_forms() -> None:
     assert_close(model.score_candidates(relation, entities, 2), expected * (e @ forms[3]))
 
 
+def test_cores_may_start_as_the_authors_have_them() -> None:
+    settings = {"entity_dim": 20, "ring_ranks": 9}
+    for start, deviation in (("released", 0.1 / 3**0.5), ("scaled", 1 / 180**0.5)):
+        cores = torch.stack([*make("getd", 2, ring_start=start, **settings).rings["2"]][1:])
+        assert cores.mean().item() == pytest.approx(0, abs=0.01)
+        assert cores.std().item() == pytest.approx(deviation, rel=0.05)
+        assert (cores.abs().max() <= 0.1) == (start == "released")
+
+
 @pytest.mark.parametrize(
     ("name", "expected"), [("getd", 422_340), ("n-tucker", 24_587_340), ("n-cp", 1_144_860)]
 )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import torch
 from hypothesis import given, settings
 from torch import Tensor
 
 from getd.algebra.expressiveness import exact_cp, exact_getd, exact_tucker
 from getd.models.base import ModelSizes, ScoringModel
-from getd.models.registry import make_model, model_settings
+from getd.models.registry import MODELS, make_model, model_settings
 from tests.algebra.test_expressiveness import every_fact, ground_truths
 
 
@@ -117,3 +120,18 @@ def test_complex_scores_any_ground_truth_exactly(truth: Tensor) -> None:
     entity = torch.cat([a, a + b, a - b, b, torch.zeros_like(a), torch.zeros_like(a)], dim=1)
     weights = {"relation.weight": relation, "entity.weight": entity}
     check("complex", truth, weights, entity_dim=3 * u.shape[1])
+
+
+def test_the_registry_says_of_n_ary_models_what_the_documentation_says_is_tested() -> None:
+    page = Path(__file__).parents[2] / "docs" / "maths.md"
+    rows = re.findall(
+        r"^\| (.+?) \| (yes|no|not known) \| (.+) \|$", page.read_text("utf-8"), re.MULTILINE
+    )
+    documented: dict[str, bool | None] = {}
+    for titles, answer, why in rows:
+        for title in titles.split(", "):
+            documented[title] = answer == "yes" if "`tests/" in why else None
+
+    for entry in MODELS.values():
+        if not entry.model.binary_only:
+            assert entry.fully_expressive == documented[entry.title], entry.title

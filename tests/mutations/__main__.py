@@ -13,8 +13,8 @@ from tests.mutations.trial import Laboratory, Mutation, Result, drawn, listed
 def main() -> int:
     """Exit code 0: all that can be noticed was noticed."""
     options = _options()
-    if options.map:
-        make_map()
+    if options.map is not None:
+        make_map(options.map)
         return 0
 
     both = not options.listed and options.drawn is None
@@ -57,7 +57,10 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--only", nargs="+", metavar="ID", help="these alone; nothing is written")
     parser.add_argument(
-        "--map", action="store_true", help="run the suite once to see which test runs which line"
+        "--map",
+        nargs="*",
+        metavar="FILE",
+        help="run the suite once to see which test runs which line; with files, add their tests",
     )
     return parser.parse_args()
 

@@ -13,7 +13,7 @@ import gzip
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -115,22 +115,44 @@ def read_map() -> TestMap | None:
     return TestMap(json.loads(gzip.decompress(path.read_bytes()))) if path.exists() else None
 
 
-def make_map(arguments: Iterable[str] = ()) -> TestMap:
-    """Run the suite in a copy of the tree, and keep what it tells."""
+def make_map(files: Sequence[str] = ()) -> TestMap:
+    """Run the suite in a copy of the tree, and keep what it tells; of some files of tests alone,
+    what they tell is added to what is kept.
+    """
     CACHE.mkdir(exist_ok=True)
+    path = CACHE / "map.json.gz"
     with slot() as copy:
-        recorded = _record(copy, [*arguments])
+        recorded = _record(copy, files)
         stored = _stored(recorded, copy.root / "src" / "getd")
-    (CACHE / "map.json.gz").write_bytes(gzip.compress(json.dumps(stored).encode()))
+    if files and path.exists():
+        stored = _joined(json.loads(gzip.decompress(path.read_bytes())), stored)
+    path.write_bytes(gzip.compress(json.dumps(stored).encode()))
     return TestMap(stored)
 
 
-def _record(copy: Slot, arguments: list[str]) -> dict[str, Any]:
+def _joined(before: Mapping[str, Any], added: Mapping[str, Any]) -> dict[str, Any]:
+    """What two runs tell, where tests of the second may be those of the first again."""
+    tests = dict(before["tests"]) | dict(added["tests"])
+    number = {name: place for place, name in enumerate(tests)}
+    bit = [1 << number[name] for name, _ in added["tests"]]
+
+    functions = {digest: dict(lines) for digest, lines in before["functions"].items()}
+    for digest, lines in added["functions"].items():
+        known = functions.setdefault(digest, {})
+        for line, bits in lines.items():
+            new = _union(each for place, each in enumerate(bit) if bits >> place & 1)
+            known[line] = known.get(line, 0) | new
+
+    names = dict.fromkeys(map(tuple, [*before["names"], *added["names"]]))
+    return {"tests": list(tests.items()), "functions": functions, "names": list(names)}
+
+
+def _record(copy: Slot, files: Sequence[str]) -> dict[str, Any]:
     target = copy.root / "record.json"
     os.environ[record.FILE] = str(target)
     try:
         output = copy.run_apart(
-            ["--maxfail=100000", "-p", "tests.mutations.record", *ELSEWHERE, *arguments]
+            ["--maxfail=100000", "-p", "tests.mutations.record", *ELSEWHERE, *files]
         )
     finally:
         del os.environ[record.FILE]

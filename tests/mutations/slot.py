@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -49,11 +50,8 @@ class Outcome:
 
     @property
     def failed(self) -> list[str]:
-        """The tests that failed."""
-        lines = [
-            line for line in self.output.splitlines() if line.startswith(("FAILED ", "ERROR "))
-        ]
-        return [line.split(" ", 1)[1].split(" - ")[0].strip() for line in lines]
+        """The tests, or files of tests, that failed; lines of a log begin with ``ERROR`` too."""
+        return re.findall(r"^(?:FAILED|ERROR) (\S.*?)(?: - .*)?$", self.output, re.MULTILINE)
 
 
 class Slot:

@@ -4,6 +4,7 @@ breaks or the indent.
 
 from __future__ import annotations
 
+import ast
 import io
 import keyword
 import re
@@ -141,9 +142,14 @@ def edit(fragment: str, becomes: str, sources: dict[Path, str], beside: str = ""
     source = sources[path]
     line = source[source.rfind("\n", 0, match[0].start) + 1 : match[0].start]
     indent = " " * (len(line) - len(line.lstrip()))
-    return Edit(
+    change = Edit(
         path, match[0].start, match[-1].stop, becomes.strip("\n").replace("\n", f"\n{indent}")
     )
+    try:
+        ast.parse(change.apply(source))
+    except SyntaxError as error:
+        raise MutationError(f"expected Python, found {becomes!r}: {error.msg}") from None
+    return change
 
 
 def read_sources(package: Path) -> dict[Path, str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from getd.plots.figures import PointSeries, curves_figure, points_figure
+from getd.plots.style import new_figure
 
 SERIES = [
     PointSeries("GETD", {1: 0.125, 2: 0.5}, {1: 10, 2: 20}),
@@ -59,3 +60,14 @@ def test_curves_are_those_of_each_series() -> None:
     assert lines(right) == {"n-CP, test": ([1, 2], [4.0, 3.0]), "n-CP, train": ([1, 2], [2.0, 1.0])}
     labels = [(axis.get_xlabel(), axis.get_ylabel()) for axis in (left, right)]
     assert labels == [("epoch", "test MRR"), ("epoch", "loss")]
+
+
+def test_the_labels_of_axes_are_within_a_small_picture() -> None:
+    figure = new_figure(2.5, 1.5)
+    axis = figure.subplots()
+    axis.set(xlabel="epoch", ylabel="validation MRR")
+    figure.draw_without_rendering()
+    for label in (axis.xaxis.label, axis.yaxis.label):
+        shown = label.get_window_extent()
+        assert (shown.min >= figure.bbox.min).all()
+        assert (shown.max <= figure.bbox.max).all()

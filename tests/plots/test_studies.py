@@ -67,7 +67,7 @@ def test_trials_that_are_running_or_lost_are_not_drawn() -> None:
 def test_drawing_leaves_the_backend_of_a_notebook_alone() -> None:
     code = (
         "import matplotlib; matplotlib.use('svg')\n"
-        "from getd.plots import figures, learning_curves, reliability, studies, style\n"
+        "from getd.plots import figures, run_pictures, studies, style\n"
         "import sys; assert 'matplotlib.pyplot' not in sys.modules\n"
         "assert matplotlib.get_backend() == 'svg', matplotlib.get_backend()"
     )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import numpy as np
 
 from experiments.using import demo_rules
 from getd.evaluation.ranks import rank_facts
 from getd.run import Run
+from getd.runs.opened import OpenedRun
 
 
 def test_a_fact_is_no_reason_for_itself(small: Run) -> None:
@@ -32,3 +35,14 @@ def test_the_demo_s_reasons_are_facts_of_its_rules(demo_run: Run) -> None:
             assert 0 < sum(reason.pull for reason in why.facts) <= 1 + 1e-9
     assert len(is_rule) > 150
     assert sum(is_rule) / len(is_rule) >= 0.8
+
+
+def test_a_model_that_tells_nothing_apart_has_no_reasons(small: Run) -> None:
+    model = deepcopy(small.model)
+    for parameter in model.parameters():
+        parameter.data.zero_()
+    run = Run(OpenedRun(small.folder, small.kb, model))
+
+    (facts,) = small.kb.split("train").values()
+    reasons = [why.facts for why in run.predictor.explain_fact(facts.take(slice(1)), range(3))]
+    assert reasons == [(), (), ()]

@@ -41,6 +41,11 @@ def test_questions_by_role_are_questions_by_position(quick_run: Run) -> None:
         ),
         (
             "born in",
+            {"player": "?", "city": ["Oxbow"], "coach": []},
+            "expected a name for the role 'coach', found an empty list",
+        ),
+        (
+            "born in",
             {"playr": "?", "city": "Oxbow"},
             "relation 'born in' has the roles player, city, found playr, city; "
             "did you mean 'player'?",

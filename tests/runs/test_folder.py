@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+
+import pytest
 
 from getd.runs.folder import RunFolder
 
@@ -21,14 +24,34 @@ def test_a_history_with_a_torn_last_line_is_read(tmp_path: Path) -> None:
 def test_the_config_of_a_run_says_single_values(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     model = {"name": "getd", "entity_dim": 4}
-    folder.write_config({"model": model, "published": {"mrr": 0.5}})
+    folder.write_config({"model": model})
     config = folder.read_config()
     assert (config.model_name, config.model_values) == ("getd", {"entity_dim": 4})
     assert (config.validation_sample, config.learns_relations) == (None, False)
-    assert config.published == {"mrr": 0.5}
 
     training = {"validation_sample": 30, "relation_loss": 0.1}
     folder.write_config({"model": model, "training": training})
     config = folder.read_config()
     assert (config.validation_sample, config.learns_relations) == (30, True)
-    assert config.published is None
+
+
+def test_files_that_belong_together_are_all_on_the_disk_before_one_gets_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    fsync = os.fsync
+    replace = os.replace
+
+    def note_sync(descriptor: int) -> None:
+        steps.append(f"sync {Path(f'/proc/self/fd/{descriptor}').readlink().name}")
+        fsync(descriptor)
+
+    def note_rename(source: Path, target: Path) -> None:
+        steps.append(f"rename {target.name}")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", note_sync)
+    monkeypatch.setattr(os, "replace", note_rename)
+    RunFolder(tmp_path).write_json_files({"a.json": {"a": 1}, "b.json": {"b": 2}})
+    before = steps[: min(steps.index("rename a.json"), steps.index("rename b.json"))]
+    assert {"sync a.json", "sync b.json"} <= set(before)

@@ -25,7 +25,7 @@ from tests.tiny import tiny_knowledge_base
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(
-    [__name__, "getd.training.start", "getd.plots.reliability", "torch._dynamo"]
+    [__name__, "getd.training.start", "getd.plots.run_pictures", "torch._dynamo"]
 )
 LONG = 600.0  # seconds after which a training hangs
 FILES = (

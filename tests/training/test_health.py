@@ -9,7 +9,7 @@ import pytest
 import getd
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.runs.records import HistoryLine
-from getd.training.health import Validation, largest_fall, training_notices
+from getd.training.health import largest_fall, training_notices
 from tests.evaluation.reference_evaluation import Table
 
 
@@ -35,8 +35,7 @@ def lines(*mrrs: float) -> list[HistoryLine]:
 def test_a_fall_is_a_loss_of_more_than_half_of_the_best_so_far(
     mrrs: tuple[float, ...], epochs: tuple[int, int] | None
 ) -> None:
-    fall = largest_fall([Validation(number, mrr) for number, mrr in enumerate(mrrs, start=1)])
-    assert (fall and tuple(validation.epoch for validation in fall)) == epochs
+    assert largest_fall(dict(enumerate(mrrs, start=1))) == epochs
 
 
 @pytest.fixture(scope="module")

@@ -160,9 +160,8 @@ def test_no_fact_of_valid_or_test_plays_a_part_in_a_step(regime: str) -> None:
     poisoned = KnowledgeBase.from_facts(
         {"train": TRAIN, "valid": poison[::2], "test": poison[1::2]}
     )
-    extra = {"relation_loss": 0.5} if regime != "kvsall" else {}
-    _, clean_steps, _ = run(regime=regime, **extra)
-    _, steps, _ = run(poisoned, regime=regime, **extra)
+    _, clean_steps, _ = run(regime=regime, relation_loss=0.5)
+    _, steps, _ = run(poisoned, regime=regime, relation_loss=0.5)
     assert len(steps) == len(clean_steps)
     for first, second in zip(clean_steps, steps, strict=True):
         assert_same(first, second)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -60,19 +61,25 @@ def gradients(form: str, settings: TrainSettings) -> dict[str, Tensor]:
     generator = torch.Generator().manual_seed(1)
     model = make_model(name, model_settings(name, values), ModelSizes(9, 3, (arity,)), generator)
     torch.manual_seed(0)
-    regime.prepare(Batch(0, rng.permutation(regime.sizes[0]))).backward(model)
-    named = model.named_parameters()
-    return {key: p.grad.to_dense() for key, p in named if p.grad is not None}
+    blocks_of_questions = [0, -1] if settings.regime == "kvsall" else [0]
+    grads: dict[str, Tensor] = {}
+    for block in blocks_of_questions:  # the last one of kvsall asks for relations
+        model.zero_grad()
+        regime.prepare(Batch(block, rng.permutation(regime.sizes[block]))).backward(model)
+        for key, parameter in model.named_parameters():
+            if parameter.grad is not None:
+                grads[f"{block} {key}"] = parameter.grad.to_dense().clone()
+    return grads
 
 
-@pytest.mark.parametrize("regime", ["1vsall", "kvsall"])
+@pytest.mark.parametrize("regime", ["1vsall", "kvsall", "sampled"])
 @pytest.mark.parametrize("form", DOT_PRODUCTS)
 def test_the_gradients_of_a_step_in_bf16_are_close_to_the_exact_ones(
     form: str, regime: str
 ) -> None:
-    settings = TrainSettings(regime=regime, precision="fp32", label_smoothing=0.1)
-    if regime == "1vsall":
-        settings = settings.model_copy(update={"relation_loss": 0.5})
+    settings = TrainSettings(
+        regime=regime, precision="fp32", label_smoothing=0.1, relation_loss=0.5
+    )
     exact = gradients(form, settings)
     rounded = gradients(form, settings.model_copy(update={"precision": "bf16"}))
 
@@ -99,8 +106,39 @@ def test_auto_is_what_is_faster_for_large_tables(
     settings = TrainSettings()
     assert choose_precision(settings, table_of(MIN_TABLE), CPU) == expected
     assert choose_precision(settings, table_of(MIN_TABLE - 8), CPU) == "fp32"
-    for other in (TrainSettings(regime="sampled"), TrainSettings(kvsall_loss="bce")):
-        assert choose_precision(other, table_of(MIN_TABLE), CPU) == "fp32"
+    assert choose_precision(TrainSettings(kvsall_loss="bce"), table_of(MIN_TABLE), CPU) == "fp32"
+
+
+@pytest.mark.parametrize(
+    ("drawn", "expected"),
+    [
+        ({"negatives": MIN_TABLE // 8}, "bf16"),
+        ({"negatives": MIN_TABLE // 8 - 1}, "fp32"),
+        ({"negatives": MIN_TABLE // 8, "shared_negatives": False}, "fp32"),
+    ],
+    ids=["many", "few", "not shared"],
+)
+def test_drawn_candidates_count_where_all_questions_share_them(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, drawn: dict[str, Any], expected: str
+) -> None:
+    monkeypatch.setattr(precision, "measure_speedup", lambda: 2.0)
+    settings = TrainSettings(regime="sampled", **drawn)
+    assert choose_precision(settings, table_of(2 * MIN_TABLE), CPU) == expected
+    assert choose_precision(settings, table_of(MIN_TABLE - 8), CPU) == "fp32"
+
+
+def test_the_speedup_compares_the_shortest_times_of_both_precisions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    others = precision.REPEATS - 1
+    readings = []
+    for number, seconds in enumerate([9.0, *[3.0] * others, 8.0, *[2.0] * others]):
+        readings += [100.0 * number, 100.0 * number + seconds]
+
+    clock = SimpleNamespace(perf_counter=iter(readings).__next__)
+    monkeypatch.setattr(precision, "time", clock)
+    monkeypatch.setattr(precision, "SHAPE", (2, 2, 2))
+    assert measure_speedup() == 1.5
 
 
 def test_a_machine_is_measured_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

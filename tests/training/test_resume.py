@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.runs.folder import RunFolder
 from getd.training import checkpoint
+from getd.training.callbacks import Callbacks, Interrupted
 from tests.tiny import tiny_knowledge_base
 
 CONFIG: dict[str, Any] = {
@@ -110,6 +112,33 @@ def test_a_run_that_is_trained_and_has_no_checkpoint_keeps_its_weights(run: Path
         refusal(run) == f"{run} is trained and has no checkpoint to resume from; begin another run"
     )
     assert (run / "weights.safetensors").read_bytes() == before
+
+
+def test_fewer_epochs_than_were_begun_are_refused_and_as_many_finish_the_run(run: Path) -> None:
+    before = (run / "config.toml").read_bytes()
+    with pytest.raises(RunError) as caught:
+        getd.train(tiny_knowledge_base(), out=run, resume=True, epochs=1)
+    expected = "expected training.epochs of 2 or more, as many as were begun"
+    assert str(caught.value) == f"{run}: {expected}, found 1"
+    assert (run / "config.toml").read_bytes() == before
+
+    (run / "weights.safetensors").unlink()
+    finished = getd.train(tiny_knowledge_base(), out=run, resume=True, epochs=2)
+    assert len(finished.folder.read_history()) == 2
+
+
+def test_an_epoch_that_is_under_way_has_begun(tmp_path: Path) -> None:
+    batches = count()
+    stop_in_second_epoch = Callbacks(should_stop=lambda: next(batches) == 5)  # an epoch has four
+    with pytest.raises(Interrupted):
+        getd.train(
+            tiny_knowledge_base(),
+            out=tmp_path / "run",
+            config=CONFIG,
+            callbacks=stop_in_second_epoch,
+        )
+    with pytest.raises(RunError, match=r"training\.epochs of 2 or more, .* found 1$"):
+        getd.train(tiny_knowledge_base(), out=tmp_path / "run", resume=True, epochs=1)
 
 
 def history(*lines: str) -> Callable[[Path], None]:

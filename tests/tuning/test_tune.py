@@ -21,7 +21,7 @@ from getd.training.callbacks import Callbacks, Interrupted
 from getd.tuning.space import read_space
 from getd.tuning.study import Study, TuningCallbacks
 from getd.tuning.study_page import write_page
-from getd.tuning.trial import Trial
+from getd.tuning.trial import Trial, best_trial
 from getd.tuning.tune import StudyResult, tune
 from getd.tuning.worker import is_gone, worker
 
@@ -91,6 +91,9 @@ def test_a_study_that_goes_on_tries_what_it_would_have_tried(
     second = search(5)
     whole = search(5, "other.db", out=tmp_path / "other")
     assert tried(second) == tried(whole)
+    for trial in whole.study.trials():
+        if trial.state == "complete":
+            assert trial.about["best_epoch"] == max(trial.curve, key=trial.curve.__getitem__)
     again = search(5)
     assert tried(again) == tried(whole)
     assert (again.run.path, again.best.number) == (second.run.path, second.best.number)
@@ -335,7 +338,7 @@ def test_a_page_before_anything_has_finished(kb: KnowledgeBase, tmp_path: Path) 
         0,
     )
     assert "none yet" in write_page(study, tmp_path / "study.html").read_text(encoding="utf-8")
-    assert study.best() is None
+    assert best_trial(study.trials()) is None
 
 
 def test_a_page_of_nothing_but_a_lost_trial(

@@ -11,10 +11,8 @@ it is true, a function of its plausibility and of how well its worst entity fits
 fitted on validation facts and on false ones (:mod:`~getd.calibration.confidence`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Self
 
 import numpy as np
 import torch
@@ -22,17 +20,12 @@ from annotated_types import Ge, Le
 from pydantic import Field, FiniteFloat
 
 from getd.arrays import Floats
-from getd.calibration.confidence import (
-    Confidence,
-    fit_confidence,
-    gather_evidence,
-    join_evidence,
-)
+from getd.calibration.confidence import Confidence, fit_confidence, gather_evidence, join_evidence
 from getd.calibration.reliability import Reliability, reliability_under
 from getd.calibration.slot_fit import SlotFit
 from getd.calibration.temperature import MAX_TEMPERATURE, MIN_TEMPERATURE, fit_temperatures
 from getd.config import Settings
-from getd.evaluation.protocol import known_for_choosing
+from getd.evaluation.protocol import Sample, known_for_choosing
 from getd.evaluation.record import FittedFile
 from getd.facts.facts import Blocks, Facts, sample_facts
 from getd.facts.knowledge_base import KnowledgeBase
@@ -68,7 +61,7 @@ class Calibration(Settings):
         return None if confidence is None else confidence.of(plausibility, fit)
 
 
-def calibrate(model: ScoringModel, kb: KnowledgeBase, sample: int | None = None) -> Calibration:
+def calibrate(model: ScoringModel, kb: KnowledgeBase, sample: Sample = None) -> Calibration:
     """Fit temperatures and confidences on validation; test is not read.
 
     ``sample`` is the number of facts of each arity to fit on, at most.
@@ -95,9 +88,7 @@ def calibrate(model: ScoringModel, kb: KnowledgeBase, sample: int | None = None)
     )
 
 
-def calibration_facts(
-    model: ScoringModel, kb: KnowledgeBase, sample: int | None = None
-) -> dict[int, Facts]:
+def calibration_facts(model: ScoringModel, kb: KnowledgeBase, sample: Sample) -> dict[int, Facts]:
     """Return the facts of validation that a calibration is fitted on."""
     if sample is None:
         budget = MAX_SCORES if model.is_dot_product else MAX_SLOW_SCORES
@@ -126,7 +117,7 @@ class MeasuredReliability(Settings):
 
     before: Reliability
     after: Reliability
-    sample: int | None = None  # facts of each arity, at most; None: as many as usual
+    sample: Sample = None  # facts of each arity, at most; None: as many as usual
 
 
 class CalibrationFile(FittedFile):
@@ -140,9 +131,7 @@ class CalibrationFile(FittedFile):
     fitted_to: str | None = None  # the fingerprint of a model; None: from before it was kept
 
     @classmethod
-    def fit(
-        cls, model: ScoringModel, kb: KnowledgeBase, sample: int | None, fitted_to: str
-    ) -> CalibrationFile:
+    def fit(cls, model: ScoringModel, kb: KnowledgeBase, sample: Sample, fitted_to: str) -> Self:
         """Fit a calibration, and measure on the same facts what it gains."""
         fitted = calibrate(model, kb, sample)
         blocks = calibration_facts(model, kb, sample)
@@ -158,5 +147,4 @@ class CalibrationFile(FittedFile):
 
     @property
     def calibration(self) -> Calibration:
-        """The calibration alone."""
         return Calibration(temperature=self.temperature, confidence=self.confidence)

@@ -1,7 +1,6 @@
 """Confidence: the chance that a whole fact is true, fitted on true facts and on false ones."""
 
 from collections.abc import Iterable
-from importlib.util import find_spec
 from itertools import pairwise
 from typing import Annotated, Literal, NamedTuple, Self
 
@@ -76,7 +75,6 @@ class Evidence(NamedTuple):
 
 
 def join_evidence(parts: Iterable[Evidence]) -> Evidence:
-    """Join the evidence of several sets of facts."""
     return Evidence(*map(np.concatenate, zip(*parts, strict=True)))
 
 
@@ -145,17 +143,43 @@ def fit_confidence(evidence: Evidence) -> Confidence:
     """Fit a confidence; its shape depends on the number of facts."""
     slope, fit_slope, intercept = _fit_logistic(evidence)
     confidence = Confidence(slope=slope, fit_slope=fit_slope, intercept=intercept)
-    if evidence.is_true.sum() < ISOTONIC_FACTS or find_spec("sklearn") is None:
+    if evidence.is_true.sum() < ISOTONIC_FACTS:
         return confidence
 
-    from sklearn.isotonic import IsotonicRegression  # type: ignore[import-untyped]
-
     x = evidence.features @ np.array([slope, fit_slope]) + intercept
-    curve = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
-    curve.fit(x, evidence.is_true, evidence.weight)
-    at = tuple(curve.X_thresholds_.tolist())
-    chance = tuple(curve.y_thresholds_.tolist())
+    curve = fit_rising_curve(x, evidence.is_true, evidence.weight)
+    at, chance = (tuple(values.tolist()) for values in curve)
     return confidence.model_copy(update={"shape": "isotonic", "at": at, "chance": chance})
+
+
+def fit_rising_curve(x: Floats, y: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    """Fit the curve that never falls and is nearest to points, by weighted squares.
+
+    Neighbours that fall are pooled until none is left. Returns the points between which the curve
+    is straight, with its heights there.
+
+    >>> fit_rising_curve(np.arange(4.0), np.array([0.0, 1.0, 0.0, 0.5]), np.ones(4))
+    (array([0., 1., 3.]), array([0. , 0.5, 0.5]))
+    """
+    at, index = np.unique(x, return_inverse=True)
+    masses = np.bincount(index, weight)
+    heights = np.bincount(index, weight * y) / masses
+
+    pools: list[tuple[float, float, int]] = []  # height, mass, number of points
+    for height, mass in zip(heights.tolist(), masses.tolist(), strict=True):
+        size = 1
+        while pools and pools[-1][0] >= height:
+            other_height, other_mass, other_size = pools.pop()
+            total = mass + other_mass
+            height = (height * mass + other_height * other_mass) / total
+            mass = total
+            size += other_size
+        pools.append((height, mass, size))
+
+    curve = np.repeat([height for height, _, _ in pools], [size for _, _, size in pools])
+    is_end = np.ones_like(curve, dtype=bool)
+    is_end[1:-1] = (curve[1:-1] != curve[:-2]) | (curve[1:-1] != curve[2:])
+    return at[is_end], curve[is_end]
 
 
 def _fit_logistic(evidence: Evidence) -> list[float]:

@@ -4,44 +4,23 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
 
 from cyclopts import App, CycloptsError, Group
 
 from getd import __version__
-from getd.cli.commands.calibrate import calibrate
-from getd.cli.commands.complete import complete
-from getd.cli.commands.convert import convert
-from getd.cli.commands.datasets import datasets
-from getd.cli.commands.demo import demo
-from getd.cli.commands.evaluate import evaluate
-from getd.cli.commands.export import export
-from getd.cli.commands.extend import extend
-from getd.cli.commands.info import info
-from getd.cli.commands.models import models
-from getd.cli.commands.predict import predict
-from getd.cli.commands.rate import rate
-from getd.cli.commands.remember import remember
-from getd.cli.commands.reproduce import reproduce
-from getd.cli.commands.serve import serve
-from getd.cli.commands.train import train
-from getd.cli.commands.tune import tune
 from getd.errors import GetdError, is_panic
 from getd.visible import lower_first, message_line
 
-COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
-    "Data": (info, convert, datasets),
-    "Train": (demo, train, tune, models, reproduce),
-    "Use": (evaluate, predict, rate, complete, extend, remember, calibrate),
-    "Share": (export, serve),
+# Each is a file in commands/ with a function of the same name.
+COMMANDS = {
+    "Data": ("info", "convert", "datasets"),
+    "Train": ("demo", "train", "tune", "models", "reproduce"),
+    "Use": ("evaluate", "predict", "rate", "complete", "extend", "remember", "calibrate"),
+    "Share": ("export", "serve"),
 }
-OLD_NAMES = {"score": rate}  # of commands; they still work, and help does not list them
-
-
-def help_text(command: Callable[..., None]) -> str:
-    """Return the docstring with one line per paragraph, which the terminal wraps."""
-    paragraphs = (inspect.getdoc(command) or "").split("\n\n")
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
-
+OLD_NAMES = {"score": "rate"}  # of commands; they still work, and help does not list them
 
 app = App(
     name="getd",
@@ -55,12 +34,22 @@ app = App(
     result_action="return_value",
     group_commands=Group("Options", sort_key=len(COMMANDS)),
 )
+
+
+def add_command(command: str, **options: Any) -> None:
+    """Add a command; its help is the docstring, a line per paragraph, which the terminal wraps."""
+    function = getattr(import_module(f"getd.cli.commands.{command}"), command)
+    paragraphs = (inspect.getdoc(function) or "").split("\n\n")
+    text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+    app.command(function, help=text, **options)
+
+
 for order, (title, commands) in enumerate(COMMANDS.items()):
     group = Group(title, sort_key=order)
     for index, command in enumerate(commands):
-        app.command(command, group=group, sort_key=index, help=help_text(command))
+        add_command(command, group=group, sort_key=index)
 for name, command in OLD_NAMES.items():
-    app.command(command, name=name, show=False, help=help_text(command))
+    add_command(command, name=name, show=False)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

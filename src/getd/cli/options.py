@@ -11,9 +11,9 @@ from getd.choices import FormatChoice, ReadFormat
 DATA_HELP = "Folder with train, valid and test files, a single file, or the name of a data set"
 
 
-def flag(text: str) -> Parameter:
+def flag(text: str, alias: str | None = None) -> Parameter:
     """Return a yes-or-no flag without a ``--no-`` form."""
-    return Parameter(help=text, negative="", show_default=False)
+    return Parameter(help=text, alias=alias, negative="", show_default=False)
 
 
 Data = Annotated[str, Parameter(help=f"{DATA_HELP} (see getd datasets).")]

@@ -29,17 +29,8 @@ class PlainConsole(Console):
         raise BrokenPipeError
 
 
-def console() -> Console:
-    """Return standard output; if it is not a terminal, it is wide enough to cut nothing."""
-    return PlainConsole() if sys.stdout.isatty() else PlainConsole(width=160)
-
-
 def print_json(value: Any) -> None:
-    """Print one JSON object.
-
-    Control characters are escaped, and so is every character that the encoding of standard output
-    lacks.
-    """
+    """Print one JSON object; control characters, and those that the encoding lacks, are escaped."""
     is_utf8 = codecs.lookup(sys.stdout.encoding or "utf-8").name == "utf-8"
     print(visible_json(json.dumps(value, ensure_ascii=not is_utf8, allow_nan=False)))
 
@@ -71,7 +62,8 @@ def print_table(
     for row in rows:
         table.add_row(*map(cell, row))
 
-    out = console()
+    # Where there is no terminal, the table is wide enough to cut nothing.
+    out = PlainConsole() if sys.stdout.isatty() else PlainConsole(width=160)
     out.print(visible(title), style="bold", soft_wrap=True)
     out.print(table)
     out.print()

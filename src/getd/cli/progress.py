@@ -76,11 +76,9 @@ class EpochBar:
     last_epoch: str = ""
 
     def on_start(self, epochs: int) -> None:
-        """Learn how many epochs there will be."""
         self.epochs = epochs
 
     def on_batch(self, epoch: int, done: int, total: int) -> None:
-        """Move the bar on by a batch."""
         self.bars.update(
             self.task,
             description=f"{self.name}epoch {epoch} of {self.epochs}{self.last_epoch}",
@@ -95,7 +93,6 @@ class EpochBar:
         self.last_epoch = f"  loss {epoch.loss:.4f}{valid}  {speed}"
 
     def callbacks(self) -> Callbacks:
-        """Return the callbacks that keep the bar up to date."""
         from getd import Callbacks
 
         return Callbacks(self.on_batch, self.on_epoch, on_start=self.on_start)
@@ -126,7 +123,6 @@ class TuningBars:
         self.epoch_task = bars.add_task("", total=None)
 
     def on_trial(self, trial: Trial, best: Trial | None, finished: int) -> None:
-        """Show a finished trial and the best one so far."""
         top = f"best {best.mrr:.4f} (trial {best.number})" if best else "none finished yet"
         description = f"{finished} of {self.trials} trials, {top}"
         self.bars.update(self.trial_task, description=description, completed=finished)
@@ -140,7 +136,6 @@ class TuningBars:
         print_message(f"{result}; {top}, {finished} of {self.trials}")
 
     def trial_callbacks(self, number: int, epochs: int) -> Callbacks:
-        """Return the callbacks of one trial."""
         return EpochBar(self.bars, self.epoch_task, f"trial {number}, ", epochs).callbacks()
 
     def training_callbacks(self) -> Callbacks:

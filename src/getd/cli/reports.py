@@ -30,7 +30,7 @@ def show_training(run: Run, json: bool) -> None:
         return
 
     if report:
-        show_report(report, run.folder.read_config().published)
+        show_report(report, run.folder.read_config().get("published"))
     curves = run.path / "curves.svg"
     print_line(f"run: {run.path}{f', learning curves: {curves}' if curves.exists() else ''}")
 

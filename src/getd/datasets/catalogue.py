@@ -51,11 +51,7 @@ GENERATED = {
     "demo": "a sports world with hidden rules",
     **dict.fromkeys(SYNTHETIC, "the paper's toy tensor of CP rank one"),
 }
-
-
-def data_names() -> list[str]:
-    """Every name that :func:`getd.load` knows by itself."""
-    return [*GENERATED, *DATASETS]
+DATA_NAMES = (*GENERATED, *DATASETS)  # every name that :func:`getd.load` knows by itself
 
 
 def list_datasets() -> list[tuple[DataSet, str | None]]:

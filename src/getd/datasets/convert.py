@@ -19,8 +19,6 @@ from getd.io.atomic import atomic_path
 
 @dataclass(frozen=True)
 class Conversion:
-    """What was written."""
-
     facts: dict[str, int]  # by file
     notices: tuple[str, ...]  # for the user
 

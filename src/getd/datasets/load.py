@@ -1,15 +1,13 @@
 """A name or a path to a knowledge base: locate, read, choose arities, split, encode."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from getd.choices import ReadFormat
 from getd.config import build
-from getd.datasets.catalogue import DATASETS, changed_files, data_names, find_dataset
+from getd.datasets.catalogue import DATA_NAMES, DATASETS, changed_files, find_dataset
 from getd.datasets.demo import demo_facts
 from getd.datasets.download import Progress
 from getd.datasets.settings import DataSettings
@@ -27,8 +25,6 @@ from getd.io.problems import Problems
 
 @dataclass(frozen=True)
 class _Source:
-    """The files of a data set."""
-
     name: str
     path: Path  # a folder, or the only file
     files: SplitPaths  # under "" where there are no splits
@@ -43,12 +39,12 @@ class NamedSplits:
     splits: Mapping[str, NamedFacts]  # under "" where the data has no splits
     notices: tuple[str, ...] = ()  # for the user
 
-    def split(self, seed: int) -> NamedSplits:
+    def split(self, seed: int) -> Self:
         """The same facts in splits: their own, or 8:1:1 at random."""
         if "" not in self.splits:
             return self
         notices = (*self.notices, split_notice(seed))
-        return NamedSplits(self.name, split_named(self.splits[""], seed), notices)
+        return replace(self, splits=split_named(self.splits[""], seed), notices=notices)
 
 
 def load(data: str | Path, *, progress: Progress | None = None, **settings: Any) -> KnowledgeBase:
@@ -69,9 +65,7 @@ def load(data: str | Path, *, progress: Progress | None = None, **settings: Any)
     return KnowledgeBase.from_named(named.name, named.splits, named.notices)
 
 
-def read_data(
-    data: str | Path, settings: DataSettings, progress: Progress | None = None
-) -> NamedSplits:
+def read_data(data: str | Path, settings: DataSettings, progress: Progress | None) -> NamedSplits:
     """Read or generate the facts of a data set, and keep those of the chosen arities."""
     named = _generate(str(data), settings.seed)
     if named is None:
@@ -101,7 +95,7 @@ def _locate(data: str | Path, progress: Progress | None) -> _Source:
     split_files = find_splits(path) if path.is_dir() else SplitFiles({"": [path]})
 
     notices = []
-    if is_path and name in data_names():
+    if is_path and name in DATA_NAMES:
         notices.append(f"reading the path {data}, not the built-in data set of that name")
     if not is_path and name in DATASETS:
         changed = changed_files(name, split_files.files)
@@ -122,7 +116,7 @@ def _find_by_name(data: str | Path, progress: Progress | None) -> Path:
         return folder
     if Path(data).is_absolute() or len(Path(data).parts) > 1:
         raise DataNotFound(f"{data}: no such file or folder")
-    hint = nearest(str(data), data_names())
+    hint = nearest(str(data), DATA_NAMES)
     raise DataNotFound(f"no file, folder or data set {str(data)!r}{hint}")
 
 

@@ -19,8 +19,7 @@ from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.known_answers import KnownAnswers
 from getd.models.base import ScoringModel
 from getd.models.ensemble import Ensemble
-from getd.models.frequency import Frequency
-from getd.models.lookup import Lookup
+from getd.models.registry import BASELINES
 
 TRAINED_ON_TRAIN = Provenance()
 
@@ -124,10 +123,7 @@ def baseline_models(
     """Make the baselines by counting the facts of splits."""
     facts = join(*(kb.split(name) for name in trained_on))
     sizes = (kb.n_relations, kb.n_entities)
-    return {
-        "frequency": Frequency.from_facts(facts, *sizes),
-        "lookup": Lookup.from_facts(facts, *sizes),
-    }
+    return {name: baseline.from_facts(facts, *sizes) for name, baseline in BASELINES.items()}
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,11 +5,9 @@ is chosen or fitted (an epoch, the weights of a memory, temperatures) is ranked 
 answers of train and valid left out, and no others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from getd.evaluation.record import Record
 from getd.facts.knowledge_base import KnowledgeBase
@@ -31,6 +29,36 @@ class Choice:
     def ranking(self) -> dict[str, Any]:
         """Return what the JSON form says about the ranks."""
         return {"filter": left_out(self.filter) if self.filter else None, "sample": self.sample}
+
+
+class ChosenEpoch(Record):
+    """Which facts chose the epoch."""
+
+    chosen_on: str | None  # None: the last epoch was kept
+    filter: str | None
+    sample: Sample
+
+    def sentence(self) -> str:
+        if self.chosen_on is None:
+            return "the last epoch"
+        return f"epoch chosen on {self.chosen_on} ({_ranking(self.filter, self.sample)})"
+
+
+class FittedMemory(Record):
+    """Which facts a memory counts, and on which its weights were fitted."""
+
+    counts: Splits
+    weights: int  # how many
+    fitted_on: str | None = None  # None: not known
+    filter: str | None = None
+    sample: Sample = None
+
+    def sentence(self) -> str:
+        words = f"a memory that counts {_join_names(self.counts)}"
+        if self.fitted_on is None:
+            return words
+        fitted = f"its {self.weights} weights fitted on the labels of {self.fitted_on}"
+        return f"{words}, {fitted} ({_ranking(self.filter, self.sample)})"
 
 
 @dataclass(frozen=True)
@@ -55,38 +83,6 @@ class Provenance:
         if self.memory is not None:
             fitted = {"fitted_on": self.memory.split, **self.memory.ranking()}
         return FittedMemory(counts=self.trained_on, weights=weights, **fitted)
-
-
-class ChosenEpoch(Record):
-    """Which facts chose the epoch."""
-
-    chosen_on: str | None  # None: the last epoch was kept
-    filter: str | None
-    sample: Sample
-
-    def sentence(self) -> str:
-        """Say it in words."""
-        if self.chosen_on is None:
-            return "the last epoch"
-        return f"epoch chosen on {self.chosen_on} ({_ranking(self.filter, self.sample)})"
-
-
-class FittedMemory(Record):
-    """Which facts a memory counts, and on which its weights were fitted."""
-
-    counts: Splits
-    weights: int  # how many
-    fitted_on: str | None = None  # None: not known
-    filter: str | None = None
-    sample: Sample = None
-
-    def sentence(self) -> str:
-        """Say it in words."""
-        words = f"a memory that counts {_join_names(self.counts)}"
-        if self.fitted_on is None:
-            return words
-        fitted = f"its {self.weights} weights fitted on the labels of {self.fitted_on}"
-        return f"{words}, {fitted} ({_ranking(self.filter, self.sample)})"
 
 
 class Protocol(Record):
@@ -118,7 +114,7 @@ class Protocol(Record):
         parts += [chosen.sentence() for chosen in (self.epoch, self.memory) if chosen]
         return "; ".join(parts)
 
-    def with_epoch_chosen_on(self, split: str) -> Protocol:
+    def with_epoch_chosen_on(self, split: str) -> Self:
         """Return the protocol of a run whose validation facts were those of another split."""
         epoch = self.epoch or ChosenEpoch(chosen_on=split, filter=None, sample=None)
         return self.model_copy(update={"epoch": epoch.model_copy(update={"chosen_on": split})})

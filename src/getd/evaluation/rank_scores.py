@@ -30,7 +30,7 @@ MAX_EXACT = 2**24  # float32 counts exactly up to this
 class Ranks:
     """The ranks of answers, from 1."""
 
-    rank: Floats  # (n, arity) for facts, (n, 1) for relations, (b,) for a table of scores
+    rank: Floats  # (n, arity) for facts, (b,) for a table of scores
     candidates: Ids  # how many were ranked, the answer included: all but the other known answers
 
 

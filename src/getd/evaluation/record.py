@@ -25,7 +25,6 @@ class FittedFile(Record):
 
     @classmethod
     def parse(cls, value: Any, path: Path) -> Self:
-        """Check what a JSON file holds."""
         try:
             return cls.model_validate(value)
         except ValidationError:

@@ -40,7 +40,6 @@ def check_claims(results: ResultIndex) -> list[CheckedClaim]:
 
 
 def check_claim(claim: Claim, results: ResultIndex) -> CheckedClaim:
-    """Decide one claim."""
     try:
         decided = claim.check(results)
         figures = claim.figures.format(**decided.figures)

@@ -53,7 +53,6 @@ class Measurer:
     progress: Progress  # shows a training, and may stop it
 
     def measure(self, row: Row, point: Point) -> Result:
-        """Make one measurement."""
         if row.kind == "table":
             return measure_table(row.name, ResultIndex(read_results(self.results)))
         if row.kind == "derived":
@@ -131,7 +130,6 @@ class Measurer:
         return self._train(again, merged, epochs=epochs, patience=0)
 
     def _measure_study(self, row: Row, point: Point) -> StudyMeasurement:
-        """Run the trials of a study."""
         try:
             from getd.tuning.study import TuningCallbacks
             from getd.tuning.tune import tune

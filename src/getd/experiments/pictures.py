@@ -17,13 +17,14 @@ def draw(row: Row, results: ResultIndex, folder: Path) -> None:
         return
 
     first = measured[0]
+    labels = list(dict.fromkeys(point.series for point in row.points))
     if isinstance(first, StudyMeasurement):
         shown = [trial for trial in first.trials if is_drawn(trial)]
         figure = overview_figure(shown, first.importances)
     elif row.info.curves:
-        figure = curves_figure({label: _curves(label, measured) for label in _labels(row)})
+        figure = curves_figure({label: _curves(label, measured) for label in labels})
     else:
-        series = [_points(label, measured) for label in _labels(row)]
+        series = [_points(label, measured) for label in labels]
         with_parameters = len(series) > 1 and row.info.parameters
         references = _references(row.info.reference, results)
         figure = points_figure(series, row.info.x, with_parameters, references)
@@ -34,10 +35,6 @@ def picture_name(row: Row) -> str:
     """Return the name of the files: that of the row, for a study after ``tuning-``."""
     folder, name = row.name.split("/")
     return f"{folder}-{name}" if row.kind == "study" else name
-
-
-def _labels(row: Row) -> list[str]:
-    return list(dict.fromkeys(point.series for point in row.points))
 
 
 def _curves(label: str, measured: Measurements) -> list[Curves]:

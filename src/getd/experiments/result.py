@@ -98,8 +98,6 @@ class DataStatistics(Record):
 
 
 class Statistics(Result):
-    """The table of data sets."""
-
     rows: dict[str, DataStatistics]
 
 
@@ -113,8 +111,6 @@ class ModelComplexity(Record):
 
 
 class Complexity(Result):
-    """The table of models."""
-
     rows: dict[str, ModelComplexity]
 
 
@@ -145,8 +141,6 @@ class CheckedClaim(Record):
 
 
 class Claims(Result):
-    """The table of claims."""
-
     claims: list[CheckedClaim]
 
 
@@ -155,7 +149,6 @@ TABLES = {kind.__name__.lower(): kind for kind in (Statistics, Complexity, Cost,
 
 
 def result_path(folder: Path, point: Point) -> Path:
-    """Return where a measurement is kept."""
     return folder / "results" / f"{point.name}.json"
 
 

@@ -15,8 +15,6 @@ class NotMeasured(Exception):
 
 
 class ResultIndex:
-    """All results, by row."""
-
     def __init__(self, results: Iterable[Result] = ()) -> None:
         self._rows: dict[str, Measurements] = {}
         self._tables = []
@@ -92,7 +90,6 @@ class ResultIndex:
         return statistics.rows[data].chance
 
     def series(self, row: str, series: str) -> Measurements:
-        """Return the measurements of one series of a figure."""
         results = [result for result in self.require(row) if result.series == series]
         if not results:
             raise NotMeasured(f"needs {row}, {series}")

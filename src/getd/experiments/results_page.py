@@ -50,7 +50,6 @@ def write_page(folder: Path) -> Path:
 
 
 def page_text(results: ResultIndex) -> str:
-    """Return the page of these results."""
     parts = ["# Results", TEXTS["about"], "## N-ary data sets", TEXTS["n_ary_sizes"]]
     parts += [_models(data, "paper", results) for data in N_ARY_SETS]
     parts += ["## Our best GETD", TEXTS["best"], _best(results), TEXTS["best_published"]]

@@ -133,7 +133,6 @@ class Row:
 
 @cache
 def all_rows() -> dict[str, Row]:
-    """Return every row by name."""
     rows = []
     for path in sorted(ROWS.rglob("*.toml")):
         row = read_row(path)

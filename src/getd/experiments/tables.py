@@ -46,7 +46,6 @@ def published() -> Published:
 
 
 def measure_table(name: str, results: ResultIndex) -> Result:
-    """Make the table of that name."""
     if name == "statistics":
         return Statistics(rows={data: _statistics(data) for data in published().statistics})
     if name == "complexity":

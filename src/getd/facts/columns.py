@@ -4,12 +4,11 @@ All cells become numbers first; from then on facts are rows of numbers. So the w
 number of cells, however many relations, roles and arities there are.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
+from typing import Self
 
 import numpy as np
 import polars as pl
@@ -42,8 +41,7 @@ class Columns:
         header = [column.lower() for column in self.header]
         return header.index(name) if name in header else None
 
-    def select(self, indices: Sequence[int]) -> Columns:
-        """Select columns, in the given order."""
+    def select(self, indices: Sequence[int]) -> Self:
         header = [self.header[i] for i in indices]
         return replace(self, header=header, cells=numbered(self.cells[:, indices]))
 
@@ -131,11 +129,9 @@ def _parse_roles(text: str, arity: int) -> Roles | None:
         roles = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(roles, list) or len(roles) != arity:
-        return None
-    if not all(isinstance(role, str) and role for role in roles):
-        return None
-    return tuple(roles)
+    has_roles = isinstance(roles, list) and len(roles) == arity
+    is_sound = has_roles and all(isinstance(role, str) and role for role in roles)
+    return tuple(roles) if is_sound else None
 
 
 def _add_by_role(
@@ -181,7 +177,6 @@ def _add_by_role(
 
 
 def _report_empty(names: pl.Series, entities: Columns, is_empty: Bools) -> None:
-    """Report rows without any entity."""
     for i in np.flatnonzero(is_empty).tolist():
         message = f"expected a relation and at least one entity, found only {names[i]!r}"
         entities.problems.add(entities.rows[i], message)

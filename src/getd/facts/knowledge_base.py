@@ -1,7 +1,5 @@
 """The knowledge base: vocabularies, and facts in splits, a block per arity. Immutable."""
 
-from __future__ import annotations
-
 import html
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 import polars as pl
 
@@ -80,7 +78,7 @@ class KnowledgeBase:
     @classmethod
     def from_named(
         cls, name: str, splits: Mapping[str, NamedFacts], notices: Sequence[str] = ()
-    ) -> KnowledgeBase:
+    ) -> Self:
         """Encode named facts; facts that a split repeats are dropped and counted."""
         splits = {split: named for split, named in splits.items() if len(named)}
         if not splits:
@@ -109,7 +107,7 @@ class KnowledgeBase:
         facts: Iterable[Sequence[Any]] | Mapping[str, Iterable[Sequence[Any]]],
         name: str = "facts",
         seed: int = 0,
-    ) -> KnowledgeBase:
+    ) -> Self:
         """From tuples ``(relation, entity, …)``.
 
         Either one list, which is split 8:1:1, or one list for each of train, valid and test.
@@ -119,7 +117,7 @@ class KnowledgeBase:
     @classmethod
     def from_dataframe(
         cls, frame: Any, relation: str = "facts", name: str = "frame", seed: int = 0
-    ) -> KnowledgeBase:
+    ) -> Self:
         """From a polars, pandas or Arrow table, split 8:1:1, or one for each split.
 
         The columns are those of a CSV file: a column ``relation`` and the entities, or only roles;
@@ -133,7 +131,7 @@ class KnowledgeBase:
     @classmethod
     def _from_parts(
         cls, source: Any, read: Callable[[Any, str], NamedFacts], name: str, seed: int
-    ) -> KnowledgeBase:
+    ) -> Self:
         if not isinstance(source, Mapping):
             splits = split_named(read(source, "the table"), seed)
             return cls.from_named(name, splits, [split_notice(seed)])
@@ -147,12 +145,10 @@ class KnowledgeBase:
 
     @property
     def n_entities(self) -> int:
-        """The number of entities."""
         return len(self.entities)
 
     @property
     def n_relations(self) -> int:
-        """The number of relations."""
         return len(self.relations)
 
     @property
@@ -183,13 +179,9 @@ class KnowledgeBase:
         for split in splits:
             self.split(split)
 
-    def with_splits(self, **splits: Blocks) -> KnowledgeBase:
+    def with_splits(self, **splits: Blocks) -> Self:
         """Keep the names, replace the facts of all splits."""
         return replace(self, splits=splits)
-
-    def with_entities(self, entities: Vocabulary, splits: Mapping[str, Blocks]) -> KnowledgeBase:
-        """Keep the relations, replace the entities, and the facts, which use the new ids."""
-        return replace(self, entities=entities, splits=splits)
 
     def known(self, *splits: str) -> KnownAnswers:
         """The known answers in these splits; in all splits if none is named."""

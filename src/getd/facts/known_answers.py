@@ -1,9 +1,8 @@
 """Known answers: for every question, all entities (or relations) that make it true."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -91,7 +90,7 @@ class KnownAnswers:
     slots: Mapping[_SlotKey, _Slot]
 
     @classmethod
-    def build(cls, splits: Sequence[Blocks]) -> KnownAnswers:
+    def build(cls, splits: Sequence[Blocks]) -> Self:
         """Index the facts of these splits together."""
         slots: dict[_SlotKey, _Slot] = {}
         for arity, facts in join(*splits).items():
@@ -114,7 +113,9 @@ class KnownAnswers:
         ``relation`` is ``(b,)`` and ``entities`` ``(b, arity)``; the open column is never read.
         ``None`` opens the relation. A question that no fact answers has no answers.
         """
-        return _gather(*self._spans(relation, entities, position))
+        answers, starts, counts = self._spans(relation, entities, position)
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        return Answers(offsets, answers[expand_spans(starts, counts)])
 
     def others(self, facts: Facts, positions: Sequence[Position]) -> OtherAnswers:
         """Look up the other answers of the questions of these facts, one for each position."""

@@ -4,13 +4,10 @@ Names get numbers as they arrive, and facts hold these numbers. Role signatures 
 so facts of many signatures cost no more than facts of one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from operator import itemgetter
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -43,9 +40,9 @@ class Block:
         """All arrays, in the order of the fields."""
         return self.row, self.relation, self.signature, self.entities, self.arrangement
 
-    def take(self, rows: Ids | Bools) -> Block:
+    def take(self, rows: Ids | Bools) -> Self:
         """Select facts by row numbers or by a mask."""
-        return Block(*(column[rows] for column in self.columns))
+        return type(self)(*(column[rows] for column in self.columns))
 
 
 @dataclass(frozen=True)
@@ -77,11 +74,6 @@ class NamedFacts:
             texts = self.texts(arity).iter_rows()
             for row, signature, fact in zip(rows, signatures, texts, strict=True):
                 yield row, self.signatures[signature], fact
-
-    def rows(self) -> list[tuple[str, ...]]:
-        """Every fact as ``(relation, entity, …)``, in order; for small data and for tests."""
-        ordered = sorted(self.facts(), key=itemgetter(0))
-        return [fact for _, _, fact in ordered]
 
     def first(self) -> tuple[int, str]:
         """Arity and relation of the first fact."""

@@ -54,16 +54,12 @@ def encode_fact(
     return Facts(np.array([relation_id]), np.array([ids]))
 
 
-def parse_new_facts(path: Path, named: NamedFacts, kb: KnowledgeBase) -> list[Parsed]:
-    """Parse facts of known relations: the relation ids, and names, which may be new."""
-
-    def parse(relation: str, entities: Names) -> Parsed:
-        relation_id, names = parse_names(kb, relation, entities)
-        if OPEN in names and OPEN not in kb.entities:
-            raise FactError("expected names, found '?'")
-        return relation_id, names
-
-    return parse_each(path, named, parse)
+def parse_new_fact(kb: KnowledgeBase, relation: str, entities: Names) -> Parsed:
+    """Parse a fact of a known relation, whose entities may be new."""
+    relation_id, names = parse_names(kb, relation, entities)
+    if OPEN in names and OPEN not in kb.entities:
+        raise FactError("expected names, found '?'")
+    return relation_id, names
 
 
 def parse_each(path: Path, named: NamedFacts, parse: Callable[[str, Names], T]) -> list[T]:
@@ -123,6 +119,8 @@ def _parse_roles(kb: KnowledgeBase, relation: str, entities: ByRole) -> Parsed:
     names_left = {}
     for role, given in entities.items():
         names = [given] if isinstance(given, str) else list(given)
+        if not names:
+            raise FactError(f"expected a name for the role {role!r}, found an empty list")
         counts[role] = len(names)
         names_left[role] = iter(names)
     for relation_id in candidates:

@@ -13,10 +13,17 @@ class RoleOrder:
         self._orders: dict[tuple[str, Roles], Roles] = {}
         self._tables: dict[str, tuple[Roles, str]] = {}  # by relation: its roles, and their file
         self._first: tuple[bool, str] | None = None  # the first table: relation column, and file
+        self._arrangements: dict[tuple[int, ...], int] = {}
 
     def ordered(self, relation: str, roles: Sequence[str]) -> Roles:
         """The roles in the order in which this relation first had them."""
         return self._orders.setdefault((relation, tuple(sorted(roles))), tuple(roles))
+
+    def arrangement(self, order: Sequence[int]) -> int:
+        """A number for the order in which a fact had its qualifiers; 0 for the canonical one."""
+        if list(order) == sorted(order):
+            return 0
+        return self._arrangements.setdefault(tuple(order), len(self._arrangements) + 1)
 
     def table_roles(self, relation: str, roles: Sequence[str], path: str) -> Roles:
         """The same for a table, where a relation has only one set of roles."""

@@ -1,9 +1,8 @@
 """An index of rows of integers: the basis of known answers, duplicates, overlaps and leakage."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -25,7 +24,7 @@ class RowIndex:
     levels: Sequence[Ids]  # sorted distinct keys
 
     @classmethod
-    def build(cls, columns: Sequence[Ids]) -> tuple[RowIndex, Ids]:
+    def build(cls, columns: Sequence[Ids]) -> tuple[Self, Ids]:
         """Index a table given by its columns; also return the number of each of its rows."""
         sizes = [1 + int(column.max(initial=0)) for column in columns]
         levels: list[Ids] = []

@@ -16,8 +16,6 @@ SPLITS = ("train", "valid", "test")
 
 @dataclass(frozen=True)
 class _DistinctFacts:
-    """The distinct facts of one block."""
-
     symbols: Ids  # (n, 1 + arity): entities and relations, with no number in common
     signature: Ids  # (n,)
     fact_of_row: Ids  # (rows of the block,): the distinct fact, counted through all blocks
@@ -59,7 +57,6 @@ def split_named(named: NamedFacts, seed: int) -> dict[str, NamedFacts]:
 
 
 def _distinct_facts(named: NamedFacts) -> list[_DistinctFacts]:
-    """The distinct facts of each block."""
     relations = sorted(relations_of([named]))
     relation_ids = {relation: number for number, relation in enumerate(relations)}
     entities = Vocabulary(named.entities.gather(used_entities(named)))

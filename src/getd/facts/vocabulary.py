@@ -1,11 +1,9 @@
 """Names and their numbers."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import overload
+from typing import Self, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -54,9 +52,6 @@ class Vocabulary(Sequence[str]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Vocabulary) and self._names.equals(other._names)
 
-    def __hash__(self) -> int:
-        return hash((len(self), self._names[0] if len(self) else None))
-
     def __repr__(self) -> str:
         return f"Vocabulary({len(self)} names)"
 
@@ -100,7 +95,7 @@ class Vocabulary(Sequence[str]):
             write_lines(temporary, escape_names(self._names))
 
     @classmethod
-    def open(cls, path: Path) -> Vocabulary:
+    def open(cls, path: Path) -> Self:
         """Read what :meth:`save` wrote; refuse names out of order, as their ids would change."""
         try:
             text = b"".join(read_blocks(path)).removeprefix(BOM).decode("utf-8")

@@ -15,8 +15,8 @@ import polars as pl
 from getd.errors import WriteError
 from getd.facts.named import NamedFacts, NamedFactsBuilder
 from getd.facts.relation import Relation, Roles
+from getd.facts.role_order import RoleOrder
 from getd.formats.csv_rows import (
-    Rows,
     allow_long_fields,
     looks_like_csv,
     read_csv_rows,
@@ -43,26 +43,17 @@ class HyperFact(NamedTuple):
 class HyperBuilder(NamedFactsBuilder):
     """Gathers hyper-relational facts as n-ary ones."""
 
-    def __init__(self) -> None:
+    def __init__(self, role_order: RoleOrder) -> None:
         super().__init__()
-        self._arrangements: dict[tuple[int, ...], int] = {}
-
-    def add_triples(self, rows: Rows) -> None:
-        """Add many facts without qualifiers: columns subject, relation, object."""
-        line, subject, relation, other = rows
-        self.add(MAIN_ROLES, pl.DataFrame([line, relation, subject, other]))
+        self._role_order = role_order
 
     def add_fact(self, line: int, fact: HyperFact) -> None:
         """Add one fact, and note which other order its qualifiers had."""
         order = sorted(range(len(fact.qualifiers)), key=fact.qualifiers.__getitem__)
-        arrangement = 0
-        if order != sorted(order):
-            next_number = len(self._arrangements) + 1
-            arrangement = self._arrangements.setdefault(tuple(order), next_number)
-
         qualifiers = [fact.qualifiers[i] for i in order]
         roles = (*MAIN_ROLES, *(name for name, _ in qualifiers))
         entities = [fact.subject, fact.object, *(value for _, value in qualifiers)]
+        arrangement = self._role_order.arrangement(order)
         self.add_row(line, fact.relation, roles, entities, arrangement)
 
 
@@ -85,7 +76,7 @@ def is_hyper_csv(head: Head) -> bool:
 
 def read_hyper_csv(path: Path, options: ReadOptions) -> NamedFacts:
     """Read facts with any number of qualifiers."""
-    builder = HyperBuilder()
+    builder = HyperBuilder(options.role_order)
     problems = Problems(path)
     for rows in read_csv_rows(path, ",", problems):
         width = rows.width - 1
@@ -95,8 +86,9 @@ def read_hyper_csv(path: Path, options: ReadOptions) -> NamedFacts:
             report(rows, problems, f"expected {expected}, found {width} {fields}")
         elif report_empty(rows, problems):
             continue
-        elif width == 3:
-            builder.add_triples(rows)
+        elif width == 3:  # without qualifiers
+            line, subject, relation, other = rows
+            builder.add(MAIN_ROLES, pl.DataFrame([line, relation, subject, other]))
         else:
             for line, subject, relation, other, *rest in rows.iter_rows():
                 qualifiers = list(zip(rest[::2], rest[1::2], strict=True))

@@ -46,7 +46,6 @@ def decode_parquet(data: bytes) -> pl.DataFrame:
 
 
 def write_parquet(facts: NamedFacts, path: Path, relations: Iterable[Relation]) -> None:
-    """Write facts as a table."""
     with path.open("wb") as file:  # polars would expand a path
         to_table(facts).write_parquet(file)
 

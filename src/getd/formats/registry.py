@@ -12,7 +12,6 @@ import polars as pl
 from getd import choices
 from getd.choices import ReadFormat, WriteFormat
 from getd.errors import FactFileError
-from getd.facts.encode import relations_of
 from getd.facts.named import NamedFacts
 from getd.facts.relation import Relation
 from getd.formats.format import COMPRESSED, Format, Head, ReadOptions, ending
@@ -38,19 +37,13 @@ def read_named(
 
 
 def write_named(
-    facts: NamedFacts,
-    path: Path,
-    format_name: WriteFormat,
-    relations: Iterable[Relation] | None = None,
+    facts: NamedFacts, path: Path, format_name: WriteFormat, relations: Iterable[Relation]
 ) -> None:
-    """Write facts to a file in the order of their rows; what the disk refuses is an ``OSError``.
-
-    ``relations`` are all those of the data set that the file is part of; by default, its own.
-    """
+    """Write facts to a file in the order of their rows; what the disk refuses is an ``OSError``."""
     write = FORMATS[format_name].write
     assert write is not None, f"{format_name} is not written"
     try:
-        write(facts, path, relations_of([facts]) if relations is None else relations)
+        write(facts, path, relations)
     except pl.exceptions.PolarsError as error:  # polars wraps what the disk says
         first_line = str(error).split("\n")[0]
         raise OSError(first_line.rsplit("error: ", 1)[-1]) from None

@@ -44,7 +44,10 @@ def find_splits(folder: Path) -> SplitFiles:
         loose = {}
 
     sources = loose | exact
-    _check_one_each(folder, sources)
+    for split, paths in sources.items():
+        if len(paths) > 1:
+            names = ", ".join(path.name for path in paths)
+            raise FactFileError(folder, f"expected one source of {split} facts, found {names}")
     if not sources and not others:
         expected = f"files train, valid, test ending in {', '.join(ENDINGS)}"
         raise DataNotFound(f"{folder}: expected {expected}, found none")
@@ -79,14 +82,6 @@ def _sort_out(folder: Path) -> tuple[SplitPaths, SplitPaths, list[Path]]:
             wrong = f"{entry.name}/ without such files" if entry.is_dir() else entry.name
             raise FactFileError(folder, f"{expected}, found {wrong}")
     return exact, loose, others
-
-
-def _check_one_each(folder: Path, sources: SplitPaths) -> None:
-    for split, paths in sources.items():
-        if len(paths) > 1:
-            names = ", ".join(path.name for path in paths)
-            message = f"expected one source of {split} facts, found {names}"
-            raise FactFileError(folder, message)
 
 
 def _fact_files(path: Path) -> list[Path]:

@@ -20,7 +20,7 @@ def is_wikipeople(head: Head) -> bool:
 
 def read_wikipeople(path: Path, options: ReadOptions) -> NamedFacts:
     """Read facts with qualifiers; a qualifier may have several values."""
-    builder = HyperBuilder()
+    builder = HyperBuilder(options.role_order)
     for line, fact in parse_records(path, _parse_fact):
         builder.add_fact(line, fact)
     return builder.build()

@@ -75,7 +75,6 @@ def clear_abandoned(folder: Path) -> None:
 
 
 def is_workspace(name: str) -> bool:
-    """Whether a name is that of a workspace."""
     return name.startswith(PREFIX) and name.endswith(SUFFIX)
 
 

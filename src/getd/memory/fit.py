@@ -13,17 +13,15 @@ from there :math:`\theta` may move to where reciprocal ranks are highest, with a
 sum of their exponentials for each :math:`T` is kept, and the highest of them, which decide ranks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import inf
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
 
-from getd.evaluation.protocol import known_for_choosing
+from getd.evaluation.protocol import Sample, known_for_choosing
 from getd.evaluation.scoring import BATCH_ROWS, ScoredBatch, filtered_scores
 from getd.facts.facts import Facts, sample_facts
 from getd.facts.knowledge_base import KnowledgeBase
@@ -40,8 +38,6 @@ Step = Callable[[Tensor], Tensor]  # the lead of a candidate to what it adds to 
 
 
 class Fit(NamedTuple):
-    """Weights that were fitted."""
-
     theta: Tensor
     scale: float  # T
 
@@ -69,7 +65,7 @@ class Questions(NamedTuple):
     @classmethod
     def score(
         cls, model: ScoringModel, memory: Memory, facts: Facts, position: int, known: KnownAnswers
-    ) -> Questions:
+    ) -> Self:
         """Score the questions that facts ask at a position."""
         budget = BATCH_ROWS * model.n_entities
         parts = []
@@ -78,12 +74,11 @@ class Questions(NamedTuple):
             parts.append(part._replace(rows=part.rows + batch.rows.start))
         return cls(*map(torch.cat, zip(*parts, strict=True)))
 
-    def take(self, mask: Tensor) -> Questions:
-        """Select questions by a mask."""
+    def take(self, mask: Tensor) -> Self:
         kept = mask[self.rows]
         number = mask.cumsum(0) - 1
 
-        return Questions(
+        return self._replace(
             rows=number[self.rows[kept]],
             scores=self.scores[kept],
             features=self.features[kept],
@@ -145,7 +140,7 @@ def _reduce(batch: ScoredBatch, memory: Memory) -> Questions:
 
 
 def fit_weights(
-    model: ScoringModel, memory: Memory, kb: KnowledgeBase, sample: int | None = None
+    model: ScoringModel, memory: Memory, kb: KnowledgeBase, sample: Sample = None
 ) -> dict[str, MemoryWeights]:
     """Fit the weights for each arity and position, ``"4-0"``; test is not read.
 

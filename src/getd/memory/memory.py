@@ -15,11 +15,9 @@ Shares below a hundredth count as 0, so the sums are sparse: an entity of many f
 about any. The weights are fitted on validation (:mod:`~getd.memory.fit`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import combinations
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import torch
@@ -75,7 +73,7 @@ class Memory(nn.Module):
         self._kept_lookups: dict[tuple[int, tuple[int, ...], torch.device], Lookups] = {}
 
     @classmethod
-    def from_facts(cls, blocks: Blocks, n_entities: int) -> Memory:
+    def from_facts(cls, blocks: Blocks, n_entities: int) -> Self:
         """Count the facts."""
         counted = {arity: facts for arity, facts in blocks.items() if len(facts)}
         n_relations = 1 + max((int(facts.relation.max()) for facts in counted.values()), default=-1)

@@ -11,8 +11,6 @@ from getd.evaluation.record import FittedFile
 
 
 class SourceWeights(Settings):
-    """The weights of one source."""
-
     share: FiniteFloat = 0.0
     log_share: FiniteFloat = 0.0
 

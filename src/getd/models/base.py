@@ -285,7 +285,11 @@ class DotProductModel(ScoringModel):
     ) -> OwnAndShared:
         queries = self.queries(relation, entities)  # (b, n, d)
         own_vectors, shared_vectors = self._candidate_vectors(own, shared)
-        own_scores = (own_vectors @ queries.unsqueeze(3)).squeeze(3)  # (b, n, k)
+
+        # Those of each fact, among them its answer, are never rounded.
+        with torch.autocast(queries.device.type, enabled=False):
+            columns = queries.to(own_vectors.dtype).unsqueeze(3)
+            own_scores = (own_vectors @ columns).squeeze(3)  # (b, n, k)
         if shared_vectors is None:
             return own_scores, None
         shared_scores = queries.transpose(0, 1).bmm(shared_vectors.mT)

@@ -66,31 +66,26 @@ class Counts(Module):
         picks, rows = expand_spans(starts, sizes)
         return rows, self.values[picks], self.weights[picks]
 
-    def add_to(self, scores: Tensor, keys: Tensor, candidates: Candidates = None) -> None:
+
+class CountsByName(ModuleDict):
+    """Several :class:`Counts` by name; one that is missing counted nothing."""
+
+    def add_to(self, scores: Tensor, name: str, keys: Tensor, candidates: Candidates) -> None:
         """Add to each row of ``scores`` ``(b, m)`` the weights of its key; none of an unknown key.
 
         Column ``j`` stands for value ``j``, or for ``candidates[j]``: distinct and ascending.
         """
-        rows, columns, weights = self.find(keys)
+        if name not in self:
+            return
+        counts = self[name]
+        assert isinstance(counts, Counts)
+        rows, columns, weights = counts.find(keys)
         if candidates is not None:
             kept = torch.isin(columns, candidates)
             rows = rows[kept]
             weights = weights[kept]
             columns = torch.searchsorted(candidates, columns[kept])
         scores.view(-1).index_add_(0, rows * scores.shape[1] + columns, weights)
-
-
-class CountsByName(ModuleDict):
-    """Several :class:`Counts` by name; one that is missing counted nothing."""
-
-    def add_to(
-        self, scores: Tensor, name: str, keys: Tensor, candidates: Candidates = None
-    ) -> None:
-        """Add the weights of the counts of that name to ``scores``; see :meth:`Counts.add_to`."""
-        if name in self:
-            counts = self[name]
-            assert isinstance(counts, Counts)
-            counts.add_to(scores, keys, candidates)
 
 
 def expand_spans(starts: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:

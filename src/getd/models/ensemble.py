@@ -32,6 +32,3 @@ class Ensemble(ScoringModel):
         for member in self:
             scores.append(member.score_candidates(relation, entities, position, candidates))
         return torch.stack(scores).mean(dim=0)
-
-    def score_relations(self, entities: Tensor) -> Tensor:
-        return torch.stack([member.score_relations(entities) for member in self]).mean(dim=0)

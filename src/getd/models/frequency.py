@@ -3,15 +3,12 @@ r"""The first baseline: answers by how often they fill the open position.
 .. math:: f(c) = \#\{\text{facts of relation } r \text{ with } c \text{ at the open position}\}
 """
 
-from __future__ import annotations
+from typing import Self
 
-from collections.abc import Mapping
-
-import numpy as np
 import torch
 from torch import Tensor
 
-from getd.facts.facts import Facts
+from getd.facts.facts import Blocks
 from getd.models.aliases import Candidates
 from getd.models.base import ModelSizes, ScoringModel
 from getd.models.counts import Counts, CountsByName, score_distinct
@@ -26,14 +23,14 @@ class Frequency(ScoringModel):
 
     def __init__(self, sizes: ModelSizes) -> None:
         super().__init__(sizes)
-        self.counts = CountsByName()  # "arity-position": relation -> entities; "arity": relations
+        self.counts = CountsByName()  # "arity-position": relation -> entities
 
     @classmethod
-    def from_facts(
-        cls, blocks: Mapping[int, Facts], n_relations: int, n_entities: int
-    ) -> Frequency:
+    def from_facts(cls, blocks: Blocks, n_relations: int, n_entities: int) -> Self:
         """Count the facts.
 
+        >>> import numpy as np
+        >>> from getd.facts.facts import Facts
         >>> facts = Facts(np.array([0, 0, 0]), np.array([[1, 2], [1, 3], [0, 3]]))
         >>> model = Frequency.from_facts({2: facts}, n_relations=1, n_entities=4)
         >>> model.score_candidates(torch.tensor([0]), torch.tensor([[2, 0]]), position=1).tolist()
@@ -41,11 +38,7 @@ class Frequency(ScoringModel):
         """
         model = cls(ModelSizes(n_entities, n_relations, sorted(blocks)))
         for arity, facts in blocks.items():
-            if not len(facts):
-                continue
-            no_key = np.zeros_like(facts.relation)
-            model.counts[f"{arity}"] = Counts(no_key, facts.relation, n_relations)
-            for position in range(arity):
+            for position in range(arity if len(facts) else 0):
                 counts = Counts(facts.relation, facts.entities[:, position], n_entities)
                 model.counts[f"{arity}-{position}"] = counts
         return model
@@ -62,8 +55,3 @@ class Frequency(ScoringModel):
             return scores
 
         return score_distinct(score, candidates)[row]
-
-    def score_relations(self, entities: Tensor) -> Tensor:
-        scores = entities.new_zeros(1, self.n_relations, dtype=torch.float64)
-        self.counts.add_to(scores, f"{entities.shape[1]}", entities.new_zeros(1))
-        return scores.expand(len(entities), -1)

@@ -8,6 +8,9 @@ Liu, Yao and Li: Generalizing Tensor Decomposition for N-ary Relational Knowledg
 The core is never built.
 """
 
+from math import sqrt
+from typing import Literal
+
 import torch
 from pydantic import PositiveInt
 from torch import Tensor
@@ -23,12 +26,31 @@ from getd.models.base import ModelSizes, OpenQuestions, other_positions
 from getd.models.layers import drop_out
 from getd.models.multilinear import CoreSettings, MultilinearModel
 
+CoreShape = tuple[int, int, int]  # (R_j, n_j, R_{j+1})
+
+
+def scaled_core(shape: CoreShape, generator: RandomSource) -> Tensor:
+    """Make a core so that the score of vectors with unit entries is about one, for any ranks."""
+    rank, size, _ = shape
+    return torch.randn(*shape, generator=generator) / sqrt(size * rank)
+
+
+def released_core(shape: CoreShape, generator: RandomSource) -> Tensor:
+    """Make a core as the authors' code does."""
+    # fidelity: uniform between -0.1 and 0.1; see docs/fidelity.md#initialisation
+    return 0.2 * torch.rand(*shape, generator=generator) - 0.1
+
+
+START = {"scaled": scaled_core, "released": released_core}
+
 
 class GETDSettings(CoreSettings):
     """Settings of ``[model]`` with ``name = "getd"``."""
 
     ring_shape: tuple[PositiveInt, ...] | None = None  # sizes of the cores; None: one per mode
     ring_ranks: PositiveInt | tuple[PositiveInt, ...] = 40  # of all bonds, or of each
+    # How cores start: so that scores have one size, or uniform between -0.1 and 0.1 as released.
+    ring_start: Literal["scaled", "released"] = "scaled"
 
 
 class GETD(MultilinearModel):
@@ -48,12 +70,9 @@ class GETD(MultilinearModel):
             shape = settings.ring_shape or self.dims[n]
             check_reshape(shape, self.dims[n])
 
-            # The score of vectors with unit entries is about one, whatever ranks and arity.
-            cores = []
-            for left, size, right in ring_shapes(shape, settings.ring_ranks):
-                core = torch.randn(left, size, right, generator=generator)
-                cores.append(core / (size * left) ** 0.5)
-            self.rings[str(n)] = ParameterList(cores)
+            make_core = START[settings.ring_start]
+            shapes = ring_shapes(shape, settings.ring_ranks)
+            self.rings[str(n)] = ParameterList([make_core(each, generator) for each in shapes])
 
     def environments(self, relation: RelationIds, vectors: Vectors, modes: Modes) -> Environments:
         arity = len(vectors) - 1

@@ -119,7 +119,6 @@ class NormsByArity(ModuleDict):
             self[str(n)] = Norms(n, entity_dim, relation_dim, settings, has_relation_query)
 
     def of(self, arity: int) -> Norms:
-        """Return the norms of an arity."""
         norms = self[str(arity)]
         assert isinstance(norms, Norms)
         return norms

@@ -8,14 +8,13 @@ over the given facts, a term whose denominator is 0 being 0; where two sums are 
 frequent filler of position ``p`` of relation ``r`` goes first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
+from typing import Self
 
 import torch
 from torch import Tensor
 
-from getd.facts.facts import Facts
+from getd.facts.facts import Blocks
 from getd.models.aliases import Candidates
 from getd.models.base import ScoringModel, other_positions
 from getd.models.counts import Counts, CountsByName, score_distinct
@@ -38,14 +37,14 @@ class Lookup(ScoringModel):
         super().__init__(frequency.sizes)
         self.n_facts = dict(n_facts)  # of each arity
         self.frequency = frequency
-        # "arity-position-given": (relation, entity) -> entities; "arity-given": -> relations
-        self.counts = CountsByName()
+        self.counts = CountsByName()  # "arity-position-given": (relation, entity) -> entities
 
     @classmethod
-    def from_facts(cls, blocks: Mapping[int, Facts], n_relations: int, n_entities: int) -> Lookup:
+    def from_facts(cls, blocks: Blocks, n_relations: int, n_entities: int) -> Self:
         """Count the pairs of the facts.
 
         >>> import numpy as np
+        >>> from getd.facts.facts import Facts
         >>> facts = Facts(np.array([0, 0, 0]), np.array([[1, 2], [1, 3], [0, 3]]))
         >>> model = Lookup.from_facts({2: facts}, n_relations=1, n_entities=4)
         >>> scores = model.score_candidates(torch.tensor([0]), torch.tensor([[1, 0]]), position=1)
@@ -56,11 +55,7 @@ class Lookup(ScoringModel):
         model = cls(frequency, {arity: len(facts) for arity, facts in blocks.items()})
         for arity, facts in blocks.items():
             for given in range(arity if len(facts) else 0):
-                column = facts.entities[:, given]
-                counts = Counts(column, facts.relation, n_relations, share=True)
-                model.counts[f"{arity}-{given}"] = counts
-
-                keys = facts.relation * n_entities + column
+                keys = facts.relation * n_entities + facts.entities[:, given]
                 for position in set(range(arity)) - {given}:
                     counts = Counts(keys, facts.entities[:, position], n_entities, share=True)
                     model.counts[f"{arity}-{position}-{given}"] = counts
@@ -77,17 +72,7 @@ class Lookup(ScoringModel):
             for given in other_positions(entities, position):
                 keys = relation * self.n_entities + entities[:, given]
                 self.counts.add_to(sums, f"{arity}-{position}-{given}", keys, columns)
-            return self._break_ties(sums, frequency, arity)
+            parts = frequency / (1 + self.n_facts.get(arity, 0))
+            return sums.div_(GRID).round_().add_(parts).mul_(GRID)
 
         return score_distinct(score, candidates)
-
-    def score_relations(self, entities: Tensor) -> Tensor:
-        arity = entities.shape[1]
-        sums = entities.new_zeros(len(entities), self.n_relations, dtype=torch.float64)
-        for given in range(arity):
-            self.counts.add_to(sums, f"{arity}-{given}", entities[:, given].contiguous())
-        return self._break_ties(sums, self.frequency.score_relations(entities), arity)
-
-    def _break_ties(self, sums: Tensor, frequency: Tensor, arity: int) -> Tensor:
-        parts = frequency / (1 + self.n_facts.get(arity, 0))
-        return sums.div_(GRID).round_().add_(parts).mul_(GRID)

@@ -82,7 +82,10 @@ class RAM(DotProductModel):
         n = len(vectors)
         m = self.multiplicity
         weights = self._weights(relation, n)
-        mixed = weights @ self.role_patterns(n)
+
+        # The basis patterns (L, n m) are positive, and on average 1 in sum per position.
+        basis_patterns = n * torch.softmax(self.patterns[str(n)], dim=1)
+        mixed = weights @ basis_patterns
         patterns = mixed.view(b, n, n, m).unbind(2)  # of each position, (b, role, m)
         roles = self.norms.of(n).relation(weights @ self.basis)  # (b, role, d)
 
@@ -96,10 +99,6 @@ class RAM(DotProductModel):
         for position, q in zip(positions, environments, strict=True):
             queries.append((patterns[position].mT @ q.view(b, n, -1)).flatten(1))
         return torch.stack(queries, dim=1)
-
-    def role_patterns(self, arity: int) -> Tensor:
-        """Return the basis patterns ``(L, n m)``, positive, on average 1 in sum per position."""
-        return arity * torch.softmax(self.patterns[str(arity)], dim=1)
 
     def _weights(self, relation: Tensor, arity: int) -> Tensor:
         """Return what each role is mixed from, ``(b, n, L)``."""

@@ -31,6 +31,8 @@ from getd.models.tucker import TuckER, TuckERSettings
 DISTANCES = {"regime": "sampled", "sampled_loss": "softmax", "negatives": 512}
 # Products of small numbers are slow to leave the start.
 PRODUCTS = {"learning_rate": 0.01}
+# Each candidate passes through a network.
+NETWORK = {"regime": "sampled", "negatives": 64, "validation_sample": 300}
 
 
 @dataclass(frozen=True)
@@ -55,20 +57,14 @@ MODELS: dict[str, ModelEntry] = {
     "ram": ModelEntry(RAM, RAMSettings, "RAM"),
     "m-transh": ModelEntry(MTransH, MTransHSettings, "m-TransH", DISTANCES, False),
     "rae": ModelEntry(RAE, RAESettings, "RAE", DISTANCES, False),
-    "nalp": ModelEntry(
-        NaLP,
-        NaLPSettings,
-        "NaLP",
-        {"regime": "sampled", "negatives": 64, "validation_sample": 300},
-        fully_expressive=True,
-    ),
+    "nalp": ModelEntry(NaLP, NaLPSettings, "NaLP", NETWORK, True),
     "tucker": ModelEntry(TuckER, TuckERSettings, "TuckER"),
     "complex": ModelEntry(ComplEx, ComplExSettings, "ComplEx", PRODUCTS),
     "conve": ModelEntry(ConvE, ConvESettings, "ConvE"),
     "transe": ModelEntry(TransE, TransESettings, "TransE", DISTANCES),
 }
 # Counted from facts, never trained.
-BASELINES: dict[str, type[ScoringModel]] = {"frequency": Frequency, "lookup": Lookup}
+BASELINES: dict[str, type[Frequency | Lookup]] = {"frequency": Frequency, "lookup": Lookup}
 
 
 def model_settings(name: str, values: Mapping[str, Any]) -> ModelSettings:
@@ -95,7 +91,7 @@ def make_model(
         )
 
     make: Any = MODELS[name].model
-    if not settings.uses_reciprocal:
+    if not getattr(settings, "reciprocal", False):
         model: ScoringModel = make(sizes, settings, generator)
         return model
     inner_sizes = replace(sizes, n_relations=sizes.n_relations * max(sizes.arities))

@@ -16,11 +16,6 @@ class ModelSettings(Settings):
 
     initial_scale: PositiveFloat = 0.1  # standard deviation of the embeddings at the start
 
-    @property
-    def uses_reciprocal(self) -> bool:
-        """Whether each open position has relations of its own."""
-        return bool(getattr(self, "reciprocal", False))
-
 
 class TensorModelSettings(ModelSettings):
     """Settings of ``[model]`` for models that multiply embeddings."""

@@ -12,8 +12,6 @@ SINGLE = (9.0, 3.6)  # inches: a picture of one axis
 
 
 class DrawnTrial(Protocol):
-    """What is drawn of a trial."""
-
     @property
     def number(self) -> int: ...
     @property

@@ -34,7 +34,6 @@ def plot_values(axis: Axes, values: Mapping[Any, float], **style: Any) -> None:
 
 
 def html_figure(figure: Figure, caption: str) -> str:
-    """Return a figure as an HTML element, with its caption."""
     out = StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None})
     svg = out.getvalue()

@@ -66,7 +66,6 @@ class Explainer:
             np.add.at(self._degree, facts.entities.reshape(-1), 1)
 
     def explain(self, fact: Facts, position: int, top: int) -> Explanation:
-        """Explain the entity at a position of one fact."""
         gradient = self._gradient(fact, position)
         strongest: list[Reason] = []
         total = 0.0

@@ -49,7 +49,6 @@ class Predictor:
     def answer(
         self, questions: Sequence[Question], top: int, include_known: bool
     ) -> list[list[Answer]]:
-        """Return the best answers of each question."""
         answerer = self.answerer
         single = [question for question in questions if len(question.open) < 2]
         answered = iter(answerer.answer(single, top, include_known))

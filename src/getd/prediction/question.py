@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,12 @@ from getd.facts.named import NamedFacts
 from getd.facts.parse import (
     OPEN,
     Names,
+    Parsed,
     encode_fact,
     parse_each,
     parse_fact,
     parse_names,
-    parse_new_facts,
+    parse_new_fact,
 )
 from getd.facts.role_order import RoleOrder
 from getd.formats.registry import read_named
@@ -50,13 +52,7 @@ class Question:
 
 
 def parse_question(kb: KnowledgeBase, relation: str, entities: Names) -> Question:
-    """Parse a question: ``?`` marks what to predict; entities are in order, or by role.
-
-    Raises
-    ------
-    FactError
-        For unknown names (with the nearest ones), and if nothing is open, or too much.
-    """
+    """Parse a question: ``?`` marks what to predict; entities are in order, or by role."""
     relation_id = 0
     if relation == OPEN and not isinstance(entities, Mapping):
         names = list(entities)
@@ -125,33 +121,27 @@ def positions_of(
 
 def read_questions(source: FactSource, kb: KnowledgeBase, form: Form = None) -> list[Question]:
     """Read questions; ``"?"`` marks what to predict."""
-    label, named = _read_named(source, form)
-    return parse_each(label, named, lambda relation, names: parse_question(kb, relation, names))
+    return parse_each(*_read_named(source, form), partial(parse_question, kb))
 
 
 def read_facts(
     source: FactSource, kb: KnowledgeBase, form: Form = None
 ) -> tuple[list[int], dict[int, Facts]]:
     """Read facts of known names: the index of each row among all blocks, and blocks by arity."""
-    label, named = _read_named(source, form)
-    facts = parse_each(label, named, lambda relation, names: parse_fact(kb, relation, names))
+    facts = parse_each(*_read_named(source, form), partial(parse_fact, kb))
     by_arity = np.argsort([fact.arity for fact in facts], kind="stable")
     return by_arity.argsort().tolist(), join(*({fact.arity: fact} for fact in facts))
 
 
-def read_new_facts(
-    source: FactSource, kb: KnowledgeBase, form: Form = None
-) -> list[tuple[int, list[str]]]:
+def read_new_facts(source: FactSource, kb: KnowledgeBase, form: Form = None) -> list[Parsed]:
     """Read facts of known relations: the relation ids, and names, which may be new."""
-    label, named = _read_named(source, form)
-    return parse_new_facts(label, named, kb)
+    return parse_each(*_read_named(source, form), partial(parse_new_fact, kb))
 
 
 def _read_named(source: FactSource, form: Form) -> tuple[Path, NamedFacts]:
     """Read the names of a source; errors call it by the path that is returned."""
     if isinstance(source, str | Path):
         return Path(source), read_named(Path(source), form)
-    is_frame = hasattr(source, "columns") or hasattr(source, "collect_schema")
-    if is_frame:
+    if hasattr(source, "columns") or hasattr(source, "collect_schema"):  # a data frame
         return Path("facts"), frame_to_named(source, "facts", "facts", RoleOrder())
     return Path("facts"), tuples_to_named(source)

@@ -21,8 +21,6 @@ from getd.profile.literals import dates, numbers
 
 @dataclass(frozen=True)
 class SplitReport:
-    """One split."""
-
     facts: int
     arities: dict[int, int]  # facts by arity
     entities: int
@@ -82,7 +80,6 @@ class Report:
 
 
 def describe(kb: KnowledgeBase) -> Report:
-    """Report about a knowledge base."""
     is_date = dates(kb.entities)
     is_number = numbers(kb.entities)
     is_literal = is_date | is_number

@@ -1,9 +1,8 @@
 """How much of a split could be answered by looking into train."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
@@ -17,10 +16,7 @@ _Masks = list[Bools]
 
 @dataclass(frozen=True)
 class Leakage:
-    """What a split shares with train; shares are between 0 and 1.
-
-    A question is a fact of the split with one position open.
-    """
+    """What a split shares with train; shares are between 0 and 1."""
 
     split: str
     questions: int
@@ -33,7 +29,6 @@ class Leakage:
 
 
 def leakage(kb: KnowledgeBase, split: str) -> Leakage:
-    """Measure what a split shares with train."""
     train = kb.split("train")
     in_train = mark(kb.n_entities, (facts.entities for facts in train.values()))
 
@@ -77,7 +72,7 @@ class _Together:
     n_train: int
 
     @classmethod
-    def of(cls, train: Facts, facts: Facts) -> _Together:
+    def of(cls, train: Facts, facts: Facts) -> Self:
         pairs = zip(train.columns(), facts.columns(), strict=True)
         return cls(tuple(map(np.concatenate, pairs)), len(train))
 

@@ -1,7 +1,5 @@
 """Everything that decides a training: the sections of a config, parsed and checked once."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Self
@@ -9,14 +7,7 @@ from typing import Annotated, Any, Self
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
-from getd.choices import (
-    DeviceName,
-    KvsAllLoss,
-    OptimizerName,
-    Precision,
-    RegimeName,
-    SampledLoss,
-)
+from getd.choices import DeviceName, KvsAllLoss, OptimizerName, Precision, RegimeName, SampledLoss
 from getd.config import Settings, build, section_of, with_values
 from getd.errors import ConfigError, nearest
 from getd.models.registry import MODELS, model_settings
@@ -77,8 +68,6 @@ class TrainSettings(Settings):
 
     @model_validator(mode="after")
     def _what_goes_together(self) -> Self:
-        if self.relation_loss and self.regime == "kvsall":
-            raise ValueError("relation_loss goes with the regimes 1vsall and sampled")
         if self.question_weight and self.kvsall_loss != "softmax":
             raise ValueError("question_weight goes with the kvsall_loss softmax")
         if self.self_adversarial and self.sampled_loss == "softmax":
@@ -101,7 +90,7 @@ class Config:
     given: Mapping[str, Any] = field(default_factory=dict, repr=False)  # as the user wrote it
 
     @classmethod
-    def parse(cls, tables: Mapping[str, Any], model: str | None = None, **training: Any) -> Config:
+    def parse(cls, tables: Mapping[str, Any], model: str | None = None, **training: Any) -> Self:
         """Check the tables of a config; ``model`` and ``training`` take precedence over them."""
         for section in tables:
             if section not in SECTIONS:
@@ -128,9 +117,9 @@ class Config:
         extra = {key: tables[key] for key in ("data", "published") if key in tables}
         return cls(name, checked, chosen, memory, given=given, **extra)
 
-    def with_values(self, values: Mapping[str, Any]) -> Config:
+    def with_values(self, values: Mapping[str, Any]) -> Self:
         """Parse the config again with other values, named ``section.key``."""
-        return Config.parse(with_values(self.given, values))
+        return self.parse(with_values(self.given, values))
 
     def tables(self) -> dict[str, Any]:
         """Return every setting, ready to be written as TOML."""

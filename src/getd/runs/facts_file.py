@@ -18,6 +18,7 @@ from getd.io.atomic import atomic_path
 from getd.io.panics import Panic, panics_as_errors
 
 MAX_PACKED = 16  # facts in a byte of their file: distinct facts never pack as well as this
+Signatures = tuple[Relation, ...]  # by relation id
 
 
 def write_facts(path: Path, kb: KnowledgeBase) -> None:
@@ -36,9 +37,7 @@ def write_facts(path: Path, kb: KnowledgeBase) -> None:
         pl.concat(parts).write_parquet(temporary)
 
 
-def read_facts(
-    path: Path, signatures: tuple[Relation, ...], n_entities: int
-) -> Mapping[str, Blocks]:
+def read_facts(path: Path, signatures: Signatures, n_entities: int) -> Mapping[str, Blocks]:
     """Read what :func:`write_facts` wrote, by split and arity; unknown ids are refused."""
     table = _read_table(path)
     if not _has_known_ids(table, signatures, n_entities):
@@ -74,7 +73,7 @@ def _read_table(path: Path) -> pl.DataFrame:
         raise RunError(f"{path}: expected facts, found a broken file ({reason})") from None
 
 
-def _has_known_ids(table: pl.DataFrame, signatures: tuple[Relation, ...], n_entities: int) -> bool:
+def _has_known_ids(table: pl.DataFrame, signatures: Signatures, n_entities: int) -> bool:
     """Whether all facts are of known names, with as many entities as their relation has."""
     if any(table.null_count().row(0)):
         return False

@@ -37,7 +37,6 @@ def weights_fingerprint(weights: Mapping[str, Tensor]) -> str:
 
 
 def text_fingerprint(*texts: str) -> str:
-    """Hash texts in their order."""
     return sha256(_packed(texts)).hexdigest()
 
 

@@ -2,18 +2,17 @@
 
 from getd.calibration.calibrate import CalibrationFile
 from getd.evaluation.evaluate import validation_mrr
-from getd.evaluation.protocol import filter_splits, known_for_choosing
+from getd.evaluation.protocol import Sample, filter_splits, known_for_choosing
 from getd.memory.fit import fit_weights
 from getd.memory.memory import Memory
 from getd.memory.weights import MemoryFile
 from getd.memory.with_memory import WithMemory
 from getd.runs.fingerprint import weights_fingerprint
 from getd.runs.lock import owned
-from getd.runs.opened import OpenedRun
-from getd.runs.stored import model_fingerprint
+from getd.runs.opened import OpenedRun, model_fingerprint
 
 
-def remember(run: OpenedRun, sample: int | None = None) -> MemoryFile:
+def remember(run: OpenedRun, sample: Sample = None) -> MemoryFile:
     """Give a run a memory of its training facts; returns what is stored of it.
 
     The weights of the memory are fitted on validation, then the run is calibrated again. Test is
@@ -45,7 +44,7 @@ def remember(run: OpenedRun, sample: int | None = None) -> MemoryFile:
     return memory_file
 
 
-def recalibrate(run: OpenedRun, sample: int | None = None) -> CalibrationFile:
+def recalibrate(run: OpenedRun, sample: Sample = None) -> CalibrationFile:
     """Fit on validation what turns scores into probabilities, and keep it in the run.
 
     ``sample`` is the largest number of validation facts to fit on, drawn at random.

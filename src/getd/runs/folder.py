@@ -30,15 +30,7 @@ from getd.io.atomic import atomic_path, sync
 from getd.runs.facts_file import read_facts, write_facts
 from getd.runs.fingerprint import facts_fingerprint, weights_fingerprint
 from getd.runs.lock import is_left_over
-from getd.runs.records import (
-    HistoryLine,
-    R,
-    Record,
-    RolesRecord,
-    StoredConfig,
-    check_record,
-    parse_json,
-)
+from getd.runs.records import HistoryLine, R, Record, RolesRecord, StoredConfig, parse_record
 
 TABLES = ("model", "training", "memory", "published")  # of a config
 
@@ -74,7 +66,6 @@ class RunFolder:
         return (self.path / "weights.safetensors").exists()
 
     def has_memory(self) -> bool:
-        """Whether it was given a memory."""
         return (self.path / "memory.json").exists()
 
     def is_calibrated(self) -> bool:
@@ -103,7 +94,6 @@ class RunFolder:
         return config
 
     def write_json(self, name: str, value: Any) -> None:
-        """Write a JSON file."""
         self.write_json_files({name: value})
 
     def write_json_files(self, files: Mapping[str, Any]) -> None:
@@ -128,7 +118,6 @@ class RunFolder:
             save_file(plain, temporary, {"fingerprint": weights_fingerprint(plain)})
 
     def read_weights(self) -> dict[str, Tensor]:
-        """Read the weights of the model."""
         with self._weights_file() as path:
             return load_file(path)
 
@@ -198,7 +187,7 @@ class RunFolder:
         history = []
         for number, text in enumerate(self._history_lines(), start=1):
             location = f"{self.history}:{number}"
-            line = check_record(HistoryLine, parse_json(text, location), location)
+            line = parse_record(HistoryLine, text, location)
             if line.epoch != number:
                 raise RunError(f"{location}: expected epoch {number}, found epoch {line.epoch}")
             history.append(line)
@@ -233,7 +222,7 @@ class RunFolder:
         except UnicodeDecodeError as error:
             offset = f"another byte at offset {error.start}"
             raise RunError(f"{path}: expected UTF-8, found {offset}") from None
-        return check_record(kind, parse_json(text, path), path)
+        return parse_record(kind, text, path)
 
     @contextmanager
     def _weights_file(self) -> Iterator[Path]:

@@ -41,10 +41,7 @@ def check_sizes(folder: RunFolder, kb: KnowledgeBase) -> ModelSizes:
 
 @contextmanager
 def bounded(folder: RunFolder, limit: float) -> Iterator[None]:
-    """Let a model be made of tensors with at most so many numbers each.
-
-    Settings and sizes that make no model are refused.
-    """
+    """Refuse settings and sizes that make no model, or one with tensors of more numbers."""
     try:
         with _Bounded(limit):
             yield

@@ -18,7 +18,6 @@ class StoredConfig(dict[str, Any]):
 
     @property
     def model_name(self) -> str:
-        """The name of the model."""
         return str(self["model"]["name"])
 
     @property
@@ -36,11 +35,6 @@ class StoredConfig(dict[str, Any]):
     def learns_relations(self) -> bool:
         """Whether the model was trained to predict relations."""
         return bool(self.get("training", {}).get("relation_loss"))
-
-    @property
-    def published(self) -> Any:
-        """Metrics to show next to the result; None without any."""
-        return self.get("published")
 
 
 class Record(BaseModel):
@@ -77,20 +71,14 @@ class RolesRecord(Record):
 R = TypeVar("R", bound=BaseModel)
 
 
-def parse_json(text: str, path: Path | str) -> Any:
-    """Parse the text of a JSON file."""
+def parse_record(model: type[R], text: str, path: Path | str) -> R:
+    """Parse JSON; a value of another shape is refused with the first thing that is wrong."""
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise RunError(f"{path}: expected JSON, found a broken file ({error})") from None
-
-
-def check_record(model: type[R], value: Any, path: Path | str) -> R:
-    """Check a JSON value; one of another shape is refused with the first thing that is wrong."""
-    try:
-        return model.model_validate(value)
+        return model.model_validate(json.loads(text))
     except ValidationError as error:
         mistake = error.errors()[0]
+    except (ValueError, RecursionError) as error:
+        raise RunError(f"{path}: expected JSON, found a broken file ({error})") from None
 
     key = ".".join(map(str, mistake["loc"])) or "it"
     if mistake["type"] == "missing":

@@ -4,13 +4,11 @@ One file, replaced in one step. Its head holds the progress and the settings as 
 tensors, named ``part/name``.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 from pydantic import ConfigDict, FiniteFloat, NonNegativeInt, PositiveInt
@@ -22,7 +20,7 @@ from getd.errors import RunError
 from getd.io.atomic import atomic_path
 from getd.runs.config import TrainSettings
 from getd.runs.integrity import check_tensors
-from getd.runs.records import Record, Seconds, check_record, parse_json
+from getd.runs.records import Record, Seconds, parse_record
 from getd.training.moving_average import Weights
 
 Parts = dict[str, Weights]  # the tensors of a checkpoint, by part and name
@@ -50,7 +48,7 @@ class Progress(Record):
     steps: NonNegativeInt  # of the optimiser
 
     @classmethod
-    def start(cls) -> Progress:
+    def start(cls) -> Self:
         """The progress of a training that has not begun."""
         return cls(
             epoch=1,
@@ -80,7 +78,6 @@ def copy_weights(module: nn.Module) -> Weights:
 
 
 def save_checkpoint(path: Path, progress: Progress, parts: Parts, settings: TrainSettings) -> None:
-    """Write a checkpoint."""
     tensors = {name: tensor.contiguous() for name, tensor in _joined(parts).items()}
     metadata = {
         "progress": json.dumps(progress.model_dump()),
@@ -92,8 +89,6 @@ def save_checkpoint(path: Path, progress: Progress, parts: Parts, settings: Trai
 
 @dataclass(frozen=True)
 class Head:
-    """The head of a checkpoint."""
-
     progress: Progress
     settings: Mapping[str, Any]  # of training, as they were when it was written
     shapes: Mapping[str, list[int]]  # of the weights of the model
@@ -112,9 +107,8 @@ def read_head(path: Path) -> Head:
         if name not in metadata:
             raise _broken(path, f"it has no {name}")
     try:
-        progress = check_record(Progress, parse_json(metadata["progress"], "progress"), "progress")
-        settings = parse_json(metadata["settings"], "settings")
-        check_record(Record, settings, "settings")
+        progress = parse_record(Progress, metadata["progress"], "progress")
+        settings = parse_record(Record, metadata["settings"], "settings").model_extra or {}
     except RunError as error:
         raise _broken(path, error) from None
 

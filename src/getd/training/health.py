@@ -1,7 +1,6 @@
 """Notices about a training that did not go well."""
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
 
 from getd.evaluation.evaluate import baseline_models, validation_mrr
 from getd.evaluation.protocol import known_for_choosing
@@ -13,24 +12,17 @@ SAMPLE = 500  # validation facts that the model and the baselines are compared o
 MIN_MRR = 0.02  # a fall from less is not worth a notice
 
 
-class Validation(NamedTuple):
-    """A validation during training."""
-
-    epoch: int
-    mrr: float
-
-
 def training_notices(
     model: ScoringModel, kb: KnowledgeBase, history: Sequence[HistoryLine]
 ) -> Iterator[str]:
     """Say that validation fell, or that counting does better; each with what to try."""
-    pairs = [(line.epoch, line.valid_mrr) for line in history]
-    fall = largest_fall([Validation(epoch, mrr) for epoch, mrr in pairs if mrr is not None])
+    mrrs = {line.epoch: line.valid_mrr for line in history if line.valid_mrr is not None}
+    fall = largest_fall(mrrs)
     if fall is not None:
         before, after = fall
         yield (
-            f"validation MRR fell from {before.mrr:.3f} (epoch {before.epoch}) to "
-            f"{after.mrr:.3f} (epoch {after.epoch}); the best weights were kept; "
+            f"validation MRR fell from {mrrs[before]:.3f} (epoch {before}) to "
+            f"{mrrs[after]:.3f} (epoch {after}); the best weights were kept; "
             'try a smaller training.learning_rate, training.clip=1 or model.norm="rms"'
         )
 
@@ -52,18 +44,17 @@ def training_notices(
         )
 
 
-def largest_fall(validations: Sequence[Validation]) -> tuple[Validation, Validation] | None:
-    """The best validation so far and a later one with less than half its MRR: the worst such pair.
+def largest_fall(mrrs: Mapping[int, float]) -> tuple[int, int] | None:
+    """The epoch of the best MRR so far and a later one with less than half: the worst such pair.
 
-    >>> before, after = largest_fall([Validation(1, 0.5), Validation(2, 0.2), Validation(3, 0.6)])
-    >>> before.epoch, after.epoch
+    >>> largest_fall({1: 0.5, 2: 0.2, 3: 0.6})
     (1, 2)
     """
     falls = []
     best = None
-    for validation in validations:
-        if validation.mrr > (best.mrr if best else MIN_MRR):
-            best = validation
-        elif best and validation.mrr < best.mrr / 2:
-            falls.append((best, validation))
-    return min(falls, key=lambda fall: fall[1].mrr / fall[0].mrr, default=None)
+    for epoch, mrr in mrrs.items():
+        if mrr > (MIN_MRR if best is None else mrrs[best]):
+            best = epoch
+        elif best is not None and mrr < mrrs[best] / 2:
+            falls.append((best, epoch))
+    return min(falls, key=lambda fall: mrrs[fall[1]] / mrrs[fall[0]], default=None)

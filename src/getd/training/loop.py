@@ -75,10 +75,8 @@ class Trainer:
     def train(self, checkpoint: Path | None = None, callbacks: Callbacks | None = None) -> None:
         """Train until the last epoch or until patience ends; leave the best weights in the model.
 
-        Raises
-        ------
-        Interrupted
-            If ``callbacks.should_stop`` returns true; the checkpoint is written before.
+        If ``callbacks.should_stop`` returns true, that is an :class:`Interrupted`; the checkpoint
+        is written before.
         """
         progress = self.progress
         settings = self.settings
@@ -217,7 +215,6 @@ class Trainer:
         take_statistics(self.model, regime.facts, self.settings.seed, regime.device)
 
     def save(self, path: Path) -> None:
-        """Write a checkpoint."""
         save_checkpoint(path, self.progress, self._parts(), self.settings)
 
     def _parts(self) -> Parts:

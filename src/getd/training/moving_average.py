@@ -83,7 +83,6 @@ class MovingAverage:
         return state
 
     def load_state(self, state: Weights) -> None:
-        """Resume from a :meth:`state`."""
         self.log_product = float(state["log_product"])
         for name, tensor in self.average.items():
             tensor.copy_(state[name])

@@ -10,12 +10,11 @@ with :math:`m` the mean of the vectors that fill the same slots in training fact
 spread of all vectors. No number that was learnt before changes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import torch
@@ -35,9 +34,8 @@ from getd.models.base import ScoringModel
 from getd.models.registry import make_model, model_settings
 from getd.runs.fingerprint import weights_fingerprint
 from getd.runs.folder import RunFolder
-from getd.runs.opened import OpenedRun, open_run
+from getd.runs.opened import OpenedRun, model_fingerprint, open_run
 from getd.runs.sizes import model_sizes, sizes_record
-from getd.runs.stored import model_fingerprint
 from getd.training.losses.softmax import softmax_loss
 
 MIN_STEPS = 150
@@ -86,7 +84,7 @@ def with_facts(kb: KnowledgeBase, named: NewFacts) -> tuple[KnowledgeBase, Ids]:
         }
 
     # Facts that any split has already are not added.
-    larger = kb.with_entities(entities, splits)
+    larger = replace(kb, entities=entities, splits=splits)
     known = larger.known()
     ids = dict(zip(names, entities.ids(names).tolist(), strict=True))
     rows: dict[int, list[list[int]]] = {}  # by arity
@@ -170,7 +168,7 @@ class _NewRows(NamedTuple):
     delta: Tensor  # δ
 
     @classmethod
-    def start(cls, table: Tensor, kb: KnowledgeBase, new: Ids) -> _NewRows:
+    def start(cls, table: Tensor, kb: KnowledgeBase, new: Ids) -> Self:
         """Begin with a δ of 0."""
         centre = _means(table, kb, new)
         old = np.setdiff1d(np.arange(kb.n_entities), new)

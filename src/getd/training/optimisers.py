@@ -78,8 +78,6 @@ ROW_OPTIMISERS: dict[str, type[RowOptimiser]] = {"adam": RowAdam, "adagrad": Row
 
 
 class Optimisers:
-    """The optimisers of a model."""
-
     def __init__(self, model: ScoringModel, settings: TrainSettings) -> None:
         embeddings = model.entity_tables().values() if settings.regime == "sampled" else ()
         weights = [embedding.weight for embedding in embeddings]
@@ -97,7 +95,6 @@ class Optimisers:
             self.by_name["rows"] = ROW_OPTIMISERS[settings.optimizer](self.tables, {"lr": rate})
 
     def set_learning_rate(self, learning_rate: float) -> None:
-        """Set the learning rate of the steps to come."""
         for optimiser in self.by_name.values():
             for group in optimiser.param_groups:
                 group["lr"] = learning_rate
@@ -124,7 +121,6 @@ class Optimisers:
         return state
 
     def load_state(self, tensors: State) -> None:
-        """Resume from a :meth:`state`."""
         states: dict[str, dict[int, State]] = {kind: {} for kind in self.by_name}
         for key, tensor in tensors.items():
             kind, number, name = key.split("/")

@@ -31,10 +31,14 @@ def choose_precision(
     """Settle what ``auto`` means for a training on this machine."""
     if settings.precision != "auto":
         return settings.precision
-    has_no_products = settings.regime == "sampled" or settings.kvsall_loss != "softmax"
-    if has_no_products or not isinstance(model, DotProductModel):
+    if settings.kvsall_loss != "softmax" or not isinstance(model, DotProductModel):
         return "fp32"
-    is_large = model.candidates(0).numel() >= MIN_TABLE
+
+    # Only candidates that all questions of a batch share are multiplied with them at once.
+    n_candidates, dim = model.candidates(0).shape
+    if settings.regime == "sampled":
+        n_candidates = min(n_candidates, settings.negatives) if settings.shared_negatives else 0
+    is_large = n_candidates * dim >= MIN_TABLE
     return "bf16" if is_large and is_bf16_faster(device) else "fp32"
 
 

@@ -223,6 +223,13 @@ def _check_facts(kb: KnowledgeBase, folder: RunFolder) -> None:
 def _check_checkpoint(folder: RunFolder, config: Config, sizes: ModelSizes) -> None:
     """Refuse a checkpoint of other settings, before anything large is built."""
     head = read_head(folder.checkpoint)
+    progress = head.progress
+    begun = progress.epoch if progress.batches_done else progress.epoch - 1
+    epochs = config.training.epochs
+    if epochs < begun:
+        expected = f"expected training.epochs of {begun} or more, as many as were begun"
+        raise RunError(f"{folder.path}: {expected}, found {epochs}")
+
     settings = config.training.model_dump(mode="json", exclude={"epochs"})
     for key, value in settings.items():
         written = head.settings.get(key, value)

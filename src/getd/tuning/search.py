@@ -49,7 +49,6 @@ class SeededByTrial(TPESampler):
 
 
 def pruner(pruning: Pruning, epochs: int) -> BasePruner:
-    """Return the rule by which trials end early."""
     if pruning == "median":
         return MedianPruner(n_startup_trials=5, n_warmup_steps=5)
     if pruning == "hyperband":
@@ -58,7 +57,6 @@ def pruner(pruning: Pruning, epochs: int) -> BasePruner:
 
 
 def distribution(dimension: Dimension) -> BaseDistribution:
-    """Return what Optuna draws a setting from."""
     if isinstance(dimension, Choices):
         return CategoricalDistribution(dimension.choices)
     if dimension.is_whole:

@@ -29,10 +29,6 @@ class Range(Settings):
     def is_whole(self) -> bool:
         return isinstance(self.low, int) and isinstance(self.high, int)
 
-    def ends(self) -> list[Value]:
-        """The values to check."""
-        return [self.low, self.high]
-
     def holds(self, value: Any) -> bool:
         """Whether it may be tried."""
         kind = int if self.is_whole else int | float
@@ -44,12 +40,7 @@ class Choices(Settings):
 
     choices: tuple[Value, ...]
 
-    def ends(self) -> list[Value]:
-        """The values to check."""
-        return list(self.choices)
-
     def holds(self, value: Any) -> bool:
-        """Whether it may be tried."""
         return value in self.choices
 
 
@@ -116,8 +107,9 @@ def _build(name: str, tables: Tables, config: Config) -> Space:
                 raise ConfigError(f"{name}: no setting {setting}{nearest(key, list(known))}")
 
     # Training must accept both ends of every dimension.
-    for setting, dimension in space.items():
-        for value in dimension.ends():
+    for setting, each in space.items():
+        ends = (each.low, each.high) if isinstance(each, Range) else each.choices
+        for value in ends:
             config.with_values({setting: value})
     return space
 

@@ -117,13 +117,8 @@ class Study:
                 sleep(POLL_SECONDS)  # other processes run the last ones
 
     def trials(self) -> list[Trial]:
-        """Return all trials so far."""
         stored = self._study.get_trials(deepcopy=False)
         return [_plain(trial) for trial in stored if trial.state != TrialState.WAITING]
-
-    def best(self) -> Trial | None:
-        """Return the completed trial with the highest validation MRR."""
-        return best_trial(self.trials())
 
     def importances(self) -> dict[str, float]:
         """Return how much a setting matters for being among the best quarter; empty: too early."""
@@ -138,7 +133,6 @@ class Study:
         return self._study.user_attrs.get(key)
 
     def set_note(self, key: str, value: Any) -> None:
-        """Store something with the study."""
         self._study.set_user_attr(key, value)
 
     def _run_trial(self, kb: KnowledgeBase, trials: int, callbacks: TuningCallbacks) -> None:

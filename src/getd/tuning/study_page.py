@@ -16,7 +16,6 @@ PAGE = Path(__file__).with_name("study_page.html")
 
 
 def write_page(study: Study, path: Path) -> Path:
-    """Write the page of a study."""
     trials = study.trials()
     best = best_trial(trials)
     parts = [_summary(trials, best), *_pictures(study, trials, best)]

@@ -46,6 +46,5 @@ def short(value: object) -> str:
 
 
 def counts(trials: Trials) -> dict[str, int]:
-    """Count the trials in each state."""
     states = [trial.state for trial in trials]
     return {state: states.count(state) for state in STATES}

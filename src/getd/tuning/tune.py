@@ -13,14 +13,12 @@ from getd.training.callbacks import Callbacks, Interrupted
 from getd.training.start import train
 from getd.tuning.space import Tables, read_space
 from getd.tuning.study import Study, TuningCallbacks
-from getd.tuning.trial import Trial
+from getd.tuning.trial import Trial, best_trial
 from getd.tuning.worker import is_gone, worker
 
 
 @dataclass(frozen=True)
 class StudyResult:
-    """The result of a study."""
-
     study: Study
     best: Trial
     run: OpenedRun | None  # None: another process is training it
@@ -43,16 +41,12 @@ def tune(
 ) -> StudyResult:
     """Search settings on validation, then train with the best ones; test is never read.
 
-    Validation is ranked with the known answers of train and valid left out, and the run is not
-    evaluated on test.
-
     The options are those of :func:`getd.tune`; ``retraining`` are the callbacks of that training.
     """
     tables = config.given if isinstance(config, Config) else config or {}
     parsed = Config.parse({"data": kb.name, **tables}, model)
     searched = read_space(space, parsed)
-    for split in ("train", "valid"):  # fails before a study is begun
-        kb.require(split)
+    kb.require("train", "valid")  # fails before a study is begun
 
     name = f"{kb.name}-{parsed.model_name}"
     label = str(study) if storage else name
@@ -63,7 +57,7 @@ def tune(
         raise RunError(f"{path} is there and not of this study; choose another place with --out")
 
     opened.run(kb, trials, callbacks)
-    best = opened.best()
+    best = best_trial(opened.trials())
     if best is None:
         raise RunError(
             "every trial of this study was pruned or lost; try more trials, or pruning none"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
+from getd.arrays import Ids
 from getd.facts.facts import Facts
 from getd.facts.known_answers import KnownAnswers
 from getd.models.base import ModelSizes, ScoringModel
@@ -92,29 +95,39 @@ def test_the_gradients_of_questions_with_their_answers_are_those_of_the_formula(
     facts_by_arity = {arity: blocks()[arity]}
     known = KnownAnswers.build([facts_by_arity])
     settings = TrainSettings(
-        regime="kvsall", label_smoothing=smoothing, n3=0.1, question_weight=power
+        regime="kvsall",
+        label_smoothing=smoothing,
+        n3=0.1,
+        question_weight=power,
+        relation_loss=0.7,
     )
     regime, model = (
         KvsAll(facts_by_arity, known, N_ENTITIES, settings, torch.device("cpu")),
         small_model(form, (arity,)),
     )
-    for position in range(arity):
+    slots: list[int | None] = [*range(arity), None]
+    for block, position in enumerate(slots):
         before = copy_weights(model)
         begin(model, before)
-        step = regime.prepare(Batch(position, np.array([3, 1, 7, 8])))
+        step = regime.prepare(Batch(block, np.array([3, 1, 7, 8])))
         loss = step.backward(model)
         left = {key: p.grad.to_dense() for key, p in model.named_parameters() if p.grad is not None}
         begin(model, before)
-        scores = model.score_candidates(step.relation, step.entities, position)
+        if position is None:
+            scores = model.score_relations(step.entities)
+            expected = torch.zeros((), dtype=torch.float64)
+        else:
+            scores = model.score_candidates(step.relation, step.entities, position)
+            factors = model.given_factors(step.relation, step.entities, position)
+            expected = 0.1 * torch.stack([(f.abs() ** 3).sum() for f in factors]).sum() / 4
         labels = torch.zeros_like(scores)
         labels[step.answers] = 1
-        cubed = [f.abs() ** 3 for f in model.given_factors(step.relation, step.entities, position)]
         softmax = KVSALL_LOSSES["softmax"]
         weights = labels.sum(dim=1) ** power
-        expected = 0.1 * sum(c.sum() for c in cubed) / 4
+        share = 0.7 if position is None else 1.0
         for row, weight in enumerate(weights / weights.sum()):
             question = LabelledScores(scores[row : row + 1], labels[row : row + 1])
-            expected = expected + weight * softmax(question, settings)
+            expected = expected + share * weight * softmax(question, settings)
         expected.backward()
         assert loss == pytest.approx(expected.item())
         for key, parameter in model.named_parameters():
@@ -124,23 +137,32 @@ def test_the_gradients_of_questions_with_their_answers_are_those_of_the_formula(
                 )
 
 
-def test_others_are_the_known_answers_but_the_own() -> None:
-    facts_by_arity = blocks(3)
-    known = KnownAnswers.build([facts_by_arity])
-    for n, facts in facts_by_arity.items():
-        positions: list[int | None] = [*range(n), None]
-        rows = np.array([4, 4, 0, 29])
-        questions, values = known.others(facts, positions).take(rows)
-        expected = []
-        for i, row in enumerate(rows):
-            for slot, position in enumerate(positions):
-                own = facts.relation[row] if position is None else facts.entities[row, position]
-                answers = known.lookup(
-                    facts.relation[[row]], facts.entities[[row]], position
-                ).values
-                expected += [(i * len(positions) + slot, int(x)) for x in answers if x != own]
-        assert expected
-        assert list(zip(questions.tolist(), values.tolist(), strict=True)) == expected
+def test_with_a_relation_loss_entities_ask_for_all_relations_between_them() -> None:
+    facts = blocks()[3]
+    settings = TrainSettings(regime="kvsall", relation_loss=1.0)
+    known = KnownAnswers.build([{3: facts}])
+    regime = KvsAll({3: facts}, known, N_ENTITIES, settings, torch.device("cpu"))
+    assert len(regime.sizes) == 4
+    step = regime.prepare(Batch(3, np.arange(regime.sizes[3])))
+    assert step.position is None
+
+    rows, relations = step.answers
+    answered = torch.column_stack([relations, step.entities[rows]]).tolist()
+    assert sorted(answered) == np.unique(facts.rows(), axis=0).tolist()
+    assert len(step.entities) == len(step.entities.unique(dim=0))
+
+
+def other_answers(
+    known: KnownAnswers, facts: Facts, rows: Ids, positions: Sequence[int | None]
+) -> list[tuple[int, int]]:
+    """Questions, numbered row by row, and their answers but the own: one look-up each."""
+    pairs = []
+    for i, row in enumerate(rows.tolist()):
+        for slot, position in enumerate(positions):
+            own = facts.relation[row] if position is None else facts.entities[row, position]
+            answers = known.lookup(facts.relation[[row]], facts.entities[[row]], position).values
+            pairs += [(i * len(positions) + slot, int(x)) for x in answers if x != own]
+    return pairs
 
 
 def test_a_batch_leaves_out_the_known_answers_but_the_own() -> None:
@@ -151,8 +173,9 @@ def test_a_batch_leaves_out_the_known_answers_but_the_own() -> None:
     rows = np.array([4, 4, 0, 29])
     for block, facts in enumerate(facts_by_arity.values()):
         batch = regime.gather(Batch(block, rows))
-        positions = known.others(facts, range(facts.arity)).take(rows)
-        relations = known.others(facts, [None]).take(rows)
+        positions = other_answers(known, facts, rows, range(facts.arity))
+        relations = other_answers(known, facts, rows, [None])
+        assert [*positions, *relations]
         assert batch.left_out_relations is not None
         for pairs, expected in ((batch.left_out, positions), (batch.left_out_relations, relations)):
-            assert [ids.tolist() for ids in pairs] == [ids.tolist() for ids in expected]
+            assert list(zip(*(ids.tolist() for ids in pairs), strict=True)) == expected

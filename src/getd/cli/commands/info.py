@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import Parameter
-
 from getd.cli.inputs import load_data
-from getd.cli.options import Data, Json, Reading
+from getd.cli.options import Data, Json, Reading, flag
 from getd.cli.output import print_json, print_line, print_table
 from getd.cli.reports import METRICS
 
@@ -23,14 +21,8 @@ def info(
     data: Data,
     /,
     *,
-    baselines: Annotated[
-        bool,
-        Parameter(
-            help="Also report the frequency and lookup baselines.",
-            alias="--floors",  # the old name
-            negative="",
-            show_default=False,
-        ),
+    baselines: Annotated[  # --floors is its old name
+        bool, flag("Also report the frequency and lookup baselines.", alias="--floors")
     ] = False,
     reading: Reading = Reading(),
     json: Json = False,

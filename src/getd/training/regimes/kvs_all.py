@@ -1,14 +1,16 @@
-"""Questions with all their answers."""
+"""Distinct questions with all their answers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from getd.facts.facts import Facts
+from getd.facts.known_answers import Position
 from getd.models.base import DotProductModel, ScoringModel
 from getd.runs.config import TrainSettings
 from getd.training.losses import KVSALL_LOSSES
@@ -20,14 +22,17 @@ from getd.training.regimes.base import Batch, Buffers, Regime
 
 
 class KvsAll(Regime):
-    """Each question once, with all its answers; a block is a position of an arity."""
+    """Each question once, with all its answers; a block is a slot of an arity."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._questions: list[tuple[Facts, int]] = []
+        self._questions: list[tuple[Facts, Position]] = []
         for facts in self.blocks:
-            for position in range(facts.arity):
-                self._questions.append((_distinct_questions(facts, position), position))
+            slots: list[Position] = [*range(facts.arity)]
+            if self.settings.relation_loss:
+                slots.append(None)
+            for slot in slots:
+                self._questions.append((_distinct_questions(facts, slot), slot))
         self.sizes = [len(facts) for facts, _ in self._questions]
 
     def prepare(self, batch: Batch) -> KvsAllStep:
@@ -42,38 +47,56 @@ class KvsAll(Regime):
 
 @dataclass(frozen=True)
 class KvsAllStep:
-    """Questions with one open position, and all their answers; the loss is their weighted mean."""
+    """Questions with one open slot, and all their answers; the loss is their weighted mean."""
 
     relation: Tensor  # (b,)
     entities: Tensor  # (b, n)
-    position: int
-    answers: Pairs  # rows, ascending, and entities
+    position: Position  # None: the relation is open
+    answers: Pairs  # rows, ascending, and entities or relations
     settings: TrainSettings
     buffers: Buffers
 
     def backward(self, model: ScoringModel) -> float:
         settings = self.settings
-        question = (self.relation, self.entities, self.position)
-        loss = KVSALL_LOSSES[settings.kvsall_loss]
         total = LossSum(self.buffers, settings)
-
+        loss = KVSALL_LOSSES[settings.kvsall_loss]
+        scale = settings.relation_loss if self.position is None else 1.0
         weights = self._weights()
-        if loss is answer_softmax and isinstance(model, DotProductModel):
+
+        if loss is answer_softmax and self._has_query(model):
             with total.rounding(self.entities.device):
-                query = model.query(*question)
-            table = model.candidates(self.position)
+                query, table = self._query(model)
+            weight = scale / len(query) if weights is None else scale * weights
             nothing = self.relation[:0]
-            weight = 1 / len(query) if weights is None else weights
             total.add_softmax(query, table, self.answers, (nothing, nothing), weight)
         else:
-            scores = model.score_candidates(*question)
+            scores = self._scores(model)
             labels = torch.zeros_like(scores)
             labels[self.answers] = 1
-            total.add(loss(LabelledScores(scores, labels, weights), settings))
+            total.add(scale * loss(LabelledScores(scores, labels, weights), settings))
 
-        if settings.n3:
-            total.add(settings.n3 * n3(model.given_factors(*question)))
+        if settings.n3 and self.position is not None:
+            factors = model.given_factors(self.relation, self.entities, self.position)
+            total.add(settings.n3 * n3(factors))
         return total.backward()
+
+    def _has_query(self, model: ScoringModel) -> TypeGuard[DotProductModel]:
+        if not isinstance(model, DotProductModel):
+            return False
+        return self.position is not None or model.relation_is_dot_product
+
+    def _query(self, model: DotProductModel) -> tuple[Tensor, Tensor]:
+        """The queries ``(b, d)``, and the table of their candidates."""
+        if self.position is None:
+            return model.relation_query(self.entities), model.relation_candidates()
+        query = model.query(self.relation, self.entities, self.position)
+        return query, model.candidates(self.position)
+
+    def _scores(self, model: ScoringModel) -> Tensor:
+        """The scores of all candidates, ``(b, m)``."""
+        if self.position is None:
+            return model.score_relations(self.entities)
+        return model.score_candidates(self.relation, self.entities, self.position)
 
     def _weights(self) -> Tensor | None:
         """The weights of the questions, ``(b, 1)``, which grow with the number of their answers."""
@@ -85,8 +108,9 @@ class KvsAllStep:
         return (weights / weights.sum()).unsqueeze(1)
 
 
-def _distinct_questions(facts: Facts, position: int) -> Facts:
-    """One fact for each question that opens this position."""
-    questions = np.delete(facts.rows(), position + 1, axis=1)
+def _distinct_questions(facts: Facts, position: Position) -> Facts:
+    """One fact for each question that opens this slot."""
+    column = 0 if position is None else position + 1
+    questions = np.delete(facts.rows(), column, axis=1)
     _, first = np.unique(questions, axis=0, return_index=True)
     return facts.take(first)

@@ -34,13 +34,26 @@ class FactBatch:
     left_out_relations: Pairs | None  # facts, ascending, and relations; None: no relation loss
     settings: TrainSettings
 
-    def relation_loss(self, model: ScoringModel) -> Tensor:
-        """The weighted loss of the open relation against all relations, from scores."""
-        assert self.left_out_relations is not None
-        scores = model.score_relations(self.entities)
-        smoothing = self.settings.label_smoothing
-        loss = softmax_loss(scores, self.relation, self.left_out_relations, smoothing)
-        return self.settings.relation_loss * loss
+    def add_relation_loss(
+        self, model: ScoringModel, total: LossSum, query: Tensor | None = None
+    ) -> None:
+        """Add the weighted loss of the open relation; ``query`` is its query, if it is at hand."""
+        if self.left_out_relations is None:
+            return
+
+        weight = self.settings.relation_loss
+        if isinstance(model, DotProductModel) and model.relation_is_dot_product:
+            if query is None:
+                with total.rounding(self.entities.device):
+                    query = model.relation_query(self.entities)
+            table = model.relation_candidates()
+            weight /= len(self.relation)
+            total.add_softmax(query, table, self.relation, self.left_out_relations, weight)
+        else:
+            scores = model.score_relations(self.entities)
+            smoothing = self.settings.label_smoothing
+            loss = softmax_loss(scores, self.relation, self.left_out_relations, smoothing)
+            total.add(weight * loss)
 
     def other_losses(self, model: ScoringModel) -> list[Tensor]:
         """N3 and what the model itself adds, weighted."""
@@ -139,13 +152,7 @@ class OneVsAllStep:
             left_out = _at_positions(facts.left_out, positions, n)
             total.add_softmax(query, table, target, left_out, 1 / (b * n))
 
-        left_out_relations = facts.left_out_relations
-        if relation_query is not None and left_out_relations is not None:
-            table = model.relation_candidates()
-            weight = facts.settings.relation_loss / b
-            total.add_softmax(relation_query, table, facts.relation, left_out_relations, weight)
-        elif left_out_relations is not None:
-            total.add(facts.relation_loss(model))
+        facts.add_relation_loss(model, total, relation_query)
 
     def _add_scores(self, model: ScoringModel, total: LossSum) -> None:
         """Add the losses of any model's scores, one position after the other."""
@@ -157,8 +164,7 @@ class OneVsAllStep:
             target = facts.entities[:, position]
             left_out = _at_positions(facts.left_out, [position], n)
             total.add(softmax_loss(scores, target, left_out, smoothing) / n)
-        if facts.left_out_relations is not None:
-            total.add(facts.relation_loss(model))
+        facts.add_relation_loss(model, total)
 
 
 def _at_positions(pairs: Pairs, positions: Sequence[int], arity: int) -> Pairs:

@@ -15,9 +15,10 @@ from torch import Tensor
 from getd.models.base import ScoringModel
 from getd.training.losses import SAMPLED_LOSSES
 from getd.training.losses.base import SampledScores
+from getd.training.losses.fused_softmax import LossSum
 from getd.training.losses.sampled import sampled_softmax
 from getd.training.moving_average import Weights
-from getd.training.regimes.base import Batch
+from getd.training.regimes.base import Batch, Buffers
 from getd.training.regimes.negatives import (
     Negatives,
     NegativeSampler,
@@ -58,7 +59,7 @@ class Sampled(FactRegime):
         if self._caches:
             rows = self.tensor(batch.rows)
             hard = HardNegatives(self._caches[batch.block], rows, self.n_entities)
-        return SampledStep(facts, negatives, left_out, hard)
+        return SampledStep(facts, negatives, left_out, hard, self.buffers)
 
     def _draw(self, rng: np.random.Generator, b: int, n: int) -> Negatives:
         """Draw the negatives of a batch."""
@@ -113,17 +114,21 @@ class SampledStep:
     negatives: Negatives
     left_out: Tensor  # indices into the flat scores (b, n, m) of the negatives
     hard: HardNegatives | None
+    buffers: Buffers
 
     def backward(self, model: ScoringModel) -> float:
         facts = self.facts
-        loss = SAMPLED_LOSSES[facts.settings.sampled_loss]
-        losses = [loss(self.scores(model), facts.settings)]
-        if facts.left_out_relations is not None:
-            losses.append(facts.relation_loss(model))
-        losses += facts.other_losses(model)
-        total = torch.stack(losses).sum()
-        total.backward()  # type: ignore[no-untyped-call]
-        return total.item()
+        settings = facts.settings
+        total = LossSum(self.buffers, settings)
+        with total.rounding(facts.entities.device):
+            scores = self.scores(model)
+        loss = SAMPLED_LOSSES[settings.sampled_loss]
+        total.add(loss(scores, settings))
+
+        facts.add_relation_loss(model, total)
+        for other in facts.other_losses(model):
+            total.add(other)
+        return total.backward()
 
     def scores(self, model: ScoringModel) -> SampledScores:
         """Score the answers and their negatives."""
@@ -136,6 +141,7 @@ class SampledStep:
             answer = facts.entities.unsqueeze(2)
             own, negative = model.score_positions(facts.relation, facts.entities, answer, ids)
             assert negative is not None
+            negative = negative.to(own.dtype)
         else:
             own, negative = _scores_of_own(model, facts, ids)
         return SampledScores(own, negative, self.left_out, self.negatives.log_weights)

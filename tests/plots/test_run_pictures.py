@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from getd.plots.learning_curves import learning_figure
+from getd.plots.run_pictures import learning_figure
 from getd.runs.records import HistoryLine
 from tests.plots.test_figures import lines
 
@@ -28,6 +28,16 @@ def test_losses_are_on_one_axis_and_the_mrr_on_another_with_its_best_marked() ->
     assert lines(right) == {"MRR": ([1, 3, 4], [0.25, 0.5, 0.375]), "best": ([3], [0.5])}
     assert (left.get_title(), left.get_xlabel()) == ("run", "epoch")
     assert (left.get_ylabel(), right.get_ylabel()) == ("training loss", "validation MRR")
+
+
+def test_a_curve_has_the_colour_of_its_axis_and_what_is_on_validation_is_dashed() -> None:
+    history = [line(1, 4.0, valid_mrr=0.25, valid_loss=5.0), line(2, 3.0, valid_mrr=0.5)]
+    left, right = learning_figure("run", history).axes
+    for axis in (left, right):
+        colour = axis.yaxis.label.get_color()
+        assert [curve.get_color() for curve in axis.lines] == [colour, colour]
+    assert left.yaxis.label.get_color() != right.yaxis.label.get_color()
+    assert [curve.get_linestyle() for curve in left.lines] == ["-", "--"]
 
 
 def test_what_was_not_measured_is_not_shown() -> None:

@@ -1,7 +1,6 @@
-"""Learning curves as a picture."""
+"""The pictures of a run: its learning curves, and the reliability of its probabilities."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from matplotlib.figure import Figure
 
@@ -12,16 +11,14 @@ from getd.runs.lock import owned
 from getd.runs.records import HistoryLine
 
 
-def draw(folder: RunFolder) -> Path | None:
-    """Draw the curves of a run, ``curves.svg``; None before the first epoch."""
+def draw_curves(folder: RunFolder) -> None:
+    """Draw the learning curves, ``curves.svg``; nothing before the first epoch."""
     history = folder.read_history()
     if not history:
-        return None
+        return
     figure = learning_figure(folder.path.name, history)
-    path = folder.path / "curves.svg"
-    with owned(folder.path), atomic_path(path) as temporary:
+    with owned(folder.path), atomic_path(folder.path / "curves.svg") as temporary:
         figure.savefig(temporary, format="svg")
-    return path
 
 
 def learning_figure(title: str, history: Sequence[HistoryLine]) -> Figure:
@@ -46,3 +43,22 @@ def learning_figure(title: str, history: Sequence[HistoryLine]) -> Figure:
         right.plot([best], [mrrs[best]], "o", color="tab:orange", label="best")
         right.set_ylabel("validation MRR", color="tab:orange")
     return figure
+
+
+def draw_reliability(folder: RunFolder) -> None:
+    """Draw how often first answers are right by their probability: ``calibration.svg``."""
+    curves = folder.read_json("calibration.json")["valid"]
+    figure = new_figure(4.2, 4)
+    axis = figure.subplots()
+    axis.plot([0, 1], [0, 1], color="gray", linestyle=":", label="as said")
+
+    for name, style in (("before", "rs--"), ("after", "ko-")):
+        curve = curves[name]
+        label = f"{name}: error {curve['error']:.3f}"
+        axis.plot(curve["probability"], curve["right"], style, label=label)
+
+    axis.set(xlabel="probability of the first answer", aspect="equal")
+    axis.set_ylabel("share that is right, on validation")
+    axis.legend()
+    with atomic_path(folder.path / "calibration.svg") as temporary:
+        figure.savefig(temporary, format="svg")
