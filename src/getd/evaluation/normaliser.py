@@ -1,34 +1,25 @@
 r"""The sums that turn scores into probabilities, tile by tile.
 
-.. math:: \log_2 \sum_{c \in C} 2^{\phi_c}, \qquad \phi_c = \langle q, e_c \rangle + a_c
+.. math:: \log_2 \sum_c 2^{\phi_c}, \qquad \phi_c = \langle q, e_c \rangle + a_c
 
-The scores of all candidates are never kept: a tile is made, exponentiated and summed while it is in
-the caches. Powers of 2 take a quarter of the time of those of e; queries are scaled to suit them.
-Scores are exponentiated as they are. Only if a sum leaves the safe range, all are made again, with
-the largest score of each question taken off.
+A tile of scores is made, exponentiated and summed while it is in the caches. Powers of 2 take a
+quarter of the time of those of e. Scores are exponentiated as they are; only if a sum leaves the
+safe range, all are made again, with the largest score of each question taken off.
 """
 
 import threading
 from collections.abc import Iterator, Sequence
-from math import prod
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from getd.io.deadline import check_deadline
+from getd.models.base import Cells
 
 TILE = 2**20  # scores held at a time: 4 MB, near the caches
 MIN_ROWS = 64  # questions in a tile: with fewer, matrix products are slow
 SAFE_SUM = 2.0**100  # float32 sums between its reciprocal and this are exact enough
-
-
-class Cells(NamedTuple):
-    """Cells of a table of scores, and what is added to them."""
-
-    rows: Tensor  # (t,): ascending
-    columns: Tensor  # (t,)
-    values: Tensor  # (t,)
+_kept = threading.local()
 
 
 def log2_sums(queries: Tensor, table: Tensor, cells: Sequence[Cells] = ()) -> Tensor:
@@ -41,38 +32,21 @@ def log2_sums(queries: Tensor, table: Tensor, cells: Sequence[Cells] = ()) -> Te
     >>> log2_sums(torch.ones(1, 1), torch.ones(5, 1), [left_out])  # four times 2 ** 1
     tensor([3.], dtype=torch.float64)
     """
-    sums = queries.new_zeros(len(queries), dtype=torch.float64)
+    sums = queries.new_zeros(len(queries), 1, dtype=torch.float64)
     for rows, scores in _tiles(queries, table, cells):
-        sums[rows] += scores.exp2_().sum(dim=1)
+        sums[rows] += scores.exp2_().sum(dim=1, keepdim=True)
     low, high = torch.aminmax(sums)
     if low.item() > 1 / SAFE_SUM and high.item() < SAFE_SUM:  # NaN is neither
-        return sums.log2_()
+        return sums.log2_()[:, 0]
 
-    largest = torch.full_like(queries[:, :1], torch.finfo(queries.dtype).min)
-    for rows, scores in _tiles(queries, table, cells):
-        largest[rows] = largest[rows].maximum(scores.amax(dim=1, keepdim=True))
+    largest = torch.full_like(sums, torch.finfo(queries.dtype).min, dtype=queries.dtype)
     sums.zero_()
     for rows, scores in _tiles(queries, table, cells):
-        sums[rows] += scores.sub_(largest[rows]).exp2_().sum(dim=1)
-    return sums.log2_().add_(largest[:, 0])
-
-
-_kept = threading.local()
-
-
-def _buffer(like: Tensor, size: int) -> Tensor:
-    """Return memory for scores, the same for every call: fresh memory is mapped page by page."""
-    buffer: Tensor | None = getattr(_kept, "buffer", None)
-    if buffer is None or buffer.numel() < size or buffer.dtype != like.dtype:
-        buffer = _kept.buffer = like.new_empty(max(size, TILE))
-    return buffer
-
-
-def _cuts(rows: Tensor, starts: list[int]) -> list[int]:
-    """Return how many cells there are before each row of ``starts``."""
-    if len(starts) == 2:
-        return [0, len(rows)]
-    return torch.searchsorted(rows, torch.tensor(starts, device=rows.device)).tolist()
+        higher = scores.amax(dim=1, keepdim=True).maximum(largest[rows])
+        sums[rows] *= (largest[rows] - higher).exp2_()
+        sums[rows] += scores.sub_(higher).exp2_().sum(dim=1, keepdim=True)
+        largest[rows] = higher
+    return (sums.log2_() + largest)[:, 0]
 
 
 def _tiles(
@@ -81,29 +55,44 @@ def _tiles(
     """Yield rows and some of their scores, which may be overwritten."""
     b = len(queries)
     n = len(table)
-    height = max(1, min(b, max(MIN_ROWS, TILE // n)))
+    height = min(b, max(MIN_ROWS, TILE // n))
     width = min(n, TILE // height)
     buffer = _buffer(queries, height * width)
 
-    cells = [each for each in cells if len(each.rows)]
-    starts = [*range(0, b, height), b]
-    ends = [_cuts(each.rows, starts) for each in cells]
-    for number, query in enumerate(torch.split(queries, height)):
-        check_deadline()
-        start = number * height
+    for start in range(0, b, height):
+        query = queries[start : start + height]
+        rows = slice(start, start + len(query))
+        inside = [_within(each, rows) for each in cells]
         for first in range(0, n, width):
+            check_deadline()
             vectors = table[first : first + width]
-            shape = (len(query), len(vectors))
-            scores = torch.mm(query, vectors.t(), out=buffer[: prod(shape)].view(shape))
+            scores = buffer[: len(query) * len(vectors)].view(len(query), -1)
+            torch.mm(query, vectors.t(), out=scores)
+            for each in inside:
+                _add(each, scores, start, first)
+            yield rows, scores
 
-            for each, end in zip(cells, ends, strict=True):
-                inside = slice(end[number], end[number + 1])
-                columns = each.columns[inside] - first
-                flat = (each.rows[inside] - start) * len(vectors) + columns
-                values = each.values[inside]
-                if width < n:
-                    kept = (columns >= 0) & (columns < len(vectors))
-                    flat = flat[kept]
-                    values = values[kept]
-                scores.view(-1).index_add_(0, flat, values)
-            yield slice(start, start + len(query)), scores
+
+def _buffer(like: Tensor, size: int) -> Tensor:
+    """Return memory for scores, the same for every call: fresh memory is mapped page by page."""
+    buffer: Tensor | None = getattr(_kept, "buffer", None)
+    if buffer is None or len(buffer) < size or buffer.dtype != like.dtype:
+        buffer = like.new_empty(max(size, TILE))
+        _kept.buffer = buffer
+    return buffer
+
+
+def _within(cells: Cells, rows: slice) -> Cells:
+    """Return the cells of some rows."""
+    bounds = torch.tensor([rows.start, rows.stop], device=cells.rows.device)
+    start, stop = torch.searchsorted(cells.rows, bounds).tolist()
+    return Cells(*(column[start:stop] for column in cells))
+
+
+def _add(cells: Cells, scores: Tensor, start: int, first: int) -> None:
+    """Add the values of cells to a tile of scores that begins with this row and this column."""
+    width = scores.shape[1]
+    columns = cells.columns - first
+    kept = (columns >= 0) & (columns < width)
+    flat = (cells.rows - start) * width + columns
+    scores.view(-1).index_add_(0, flat[kept], cells.values[kept])

@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from getd.arrays import Bools, Ids, expand_spans, find_sorted
+from getd.arrays import Bools, Ids, expand_spans
 from getd.facts.facts import Blocks, Facts, join
 from getd.facts.row_index import RowIndex
 
@@ -37,12 +37,6 @@ class Answers:
         is_other = self.values != own[rows]
         return rows[is_other], self.values[is_other]
 
-    def contain(self, candidates: Ids) -> Bools:
-        """Whether candidates ``(b, k)`` are among the answers of their questions."""
-        size = 1 + max(int(self.values.max(initial=0)), int(candidates.max(initial=0)))
-        keys = self.rows * size + self.values
-        return find_sorted(keys, np.arange(len(candidates))[:, None] * size + candidates) >= 0
-
 
 Position = int | None  # None: the relation
 _SlotKey = tuple[int, Position]  # arity and position
@@ -54,7 +48,7 @@ class _Slot:
 
     index: RowIndex
     offsets: Ids
-    answers: Ids  # one array for all slots of an arity
+    answers: Ids
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,12 +59,6 @@ class OtherAnswers:
     starts: Ids  # (n, p): for each fact and position, where its answers start
     counts: Ids  # (n, p)
     own: Ids  # (n, p): the fact's own answer
-
-    def take(self, facts: Ids | slice) -> tuple[Ids, Ids]:
-        """Questions of these facts, ascending fact by fact, and their other answers."""
-        starts = self.starts[facts].ravel()
-        answers = _gather(self.answers, starts, self.counts[facts].ravel())
-        return answers.others(self.own[facts].ravel())
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,16 +83,8 @@ class KnownAnswers:
         slots: dict[_SlotKey, _Slot] = {}
         for arity, facts in join(*splits).items():
             columns = [np.ascontiguousarray(column) for column in facts.columns()]
-            parts = [_build_slot(columns, opened) for opened in range(1 + arity)]
-            answers = np.concatenate([values for _, _, values in parts])
-            answers.flags.writeable = False
-
-            start = 0
-            for position, (index, offsets, values) in zip(
-                [None, *range(arity)], parts, strict=True
-            ):
-                slots[arity, position] = _Slot(index, offsets + start, answers)
-                start += len(values)
+            for opened, position in enumerate([None, *range(arity)]):
+                slots[arity, position] = _build_slot(columns, opened)
         return cls(slots)
 
     def lookup(self, relation: Ids, entities: Ids, position: Position) -> Answers:
@@ -120,10 +100,17 @@ class KnownAnswers:
     def others(self, facts: Facts, positions: Sequence[Position]) -> OtherAnswers:
         """Look up the other answers of the questions of these facts, one for each position."""
         spans = [self._spans(facts.relation, facts.entities, position) for position in positions]
-        (answers, *_), starts, counts = zip(*spans, strict=True)  # all have the same answers
+        answers, starts, counts = zip(*spans, strict=True)
+        ends = np.cumsum([len(values) for values in answers])
+
         columns = facts.columns()
         own = [columns[0 if position is None else 1 + position] for position in positions]
-        return OtherAnswers(answers, np.stack(starts, 1), np.stack(counts, 1), np.stack(own, 1))
+        return OtherAnswers(
+            answers=np.concatenate(answers),
+            starts=np.column_stack(starts) + np.append(0, ends[:-1]),
+            counts=np.column_stack(counts),
+            own=np.column_stack(own),
+        )
 
     def is_known(self, relation: Ids, entities: Ids, position: Position) -> Bools:
         """Whether each question has any answer, ``(b,)``."""
@@ -154,14 +141,8 @@ class KnownAnswers:
         return slot.answers, starts, counts
 
 
-def _gather(answers: Ids, starts: Ids, counts: Ids) -> Answers:
-    """The answers of many questions, from their spans in a CSR array."""
-    offsets = np.concatenate([[0], np.cumsum(counts)])
-    return Answers(offsets, answers[expand_spans(starts, counts)])
-
-
-def _build_slot(columns: Sequence[Ids], opened: int) -> tuple[RowIndex, Ids, Ids]:
-    """Index the questions with one column open; with offsets and answers."""
+def _build_slot(columns: Sequence[Ids], opened: int) -> _Slot:
+    """Index the questions with one column open."""
     given = list(columns)
     column = given.pop(opened)
     index, questions = RowIndex.build(given)
@@ -170,4 +151,6 @@ def _build_slot(columns: Sequence[Ids], opened: int) -> tuple[RowIndex, Ids, Ids
     pairs = np.unique(questions * size + column)
     questions, answers = np.divmod(pairs, size)
     offsets = np.searchsorted(questions, np.arange(len(index) + 1))
-    return index, offsets, answers
+    for array in (offsets, answers):
+        array.flags.writeable = False
+    return _Slot(index, offsets, answers)

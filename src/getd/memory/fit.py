@@ -111,7 +111,7 @@ def _reduce(batch: ScoredBatch, memory: Memory) -> Questions:
     """Keep what weights can change; rows count from the start of the batch."""
     scores = batch.scores.double()
     relation, entities = batch.facts.to_tensors(scores.device)
-    rows, candidates, features = memory.features(relation, entities, [batch.position])
+    rows, candidates, features = memory.features(relation, entities, batch.position)
 
     # Answers that the memory does not know join the candidates that it knows.
     answers = batch.answers

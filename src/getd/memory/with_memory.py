@@ -7,8 +7,7 @@ from torch import Tensor
 
 from getd.memory.memory import Memory
 from getd.memory.weights import MemoryWeights
-from getd.models.aliases import Positions
-from getd.models.base import MemoryTerms, ScoringModel
+from getd.models.base import Cells, ScoringModel
 from getd.models.counts import expand_spans
 
 
@@ -22,7 +21,6 @@ class WithMemory(ScoringModel):
         self.model = model
         self.memory = memory
         self.weights = dict(weights)
-        self._tensors: dict[tuple[int, tuple[int, ...]], tuple[Tensor, Tensor]] = {}
 
     @property
     def bare(self) -> ScoringModel:
@@ -38,12 +36,11 @@ class WithMemory(ScoringModel):
         self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None
     ) -> Tensor:
         scores = self.model.score_candidates(relation, entities, position, candidates)
-        terms = self.memory_terms(relation, entities, [position])
-        if candidates is None:
-            return terms.apply(scores)
-        scale, rows, entity, added = terms
-        scores = scores * scale.to(scores)
+        scale, (rows, entity, added) = self.memory_cells(relation, entities, position)
+        scores = scores * scale
         added = added.to(scores)
+        if candidates is None:
+            return scores.index_put((rows, entity), added, accumulate=True)
 
         if candidates.dim() == 1:
             # The same candidates for all questions: each may be there several times, or not at all.
@@ -62,21 +59,16 @@ class WithMemory(ScoringModel):
         index = torch.searchsorted(known, cells).clamp(max=len(known) - 1)
         return scores + torch.where(known[index] == cells, added[index], 0)
 
-    def memory_terms(self, relation: Tensor, entities: Tensor, positions: Positions) -> MemoryTerms:
-        scale, theta = self._weights_at(entities.shape[1], tuple(positions))
-        rows, candidates, features = self.memory.features(relation, entities, positions)
-        values = (features * theta.to(features)[rows % len(positions)]).sum(dim=1)
-        return MemoryTerms(scale, rows, candidates, values)
-
-    def _weights_at(self, arity: int, positions: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-        """Return the scales ``(p,)`` and the weights of features ``(p, 2 s)`` at positions."""
-        if (arity, positions) not in self._tensors:
-            weights = [self.weights.get(f"{arity}-{p}", MemoryWeights()) for p in positions]
-            scale = torch.tensor([each.scale for each in weights])
-            sources = [self.memory.sources(arity, position) for position in positions]
-            rows = [each.as_tensor(names) for each, names in zip(weights, sources, strict=True)]
-            self._tensors[arity, positions] = (scale, torch.stack(rows))
-        return self._tensors[arity, positions]
+    def memory_cells(
+        self, relation: Tensor, entities: Tensor, position: int
+    ) -> tuple[float, Cells]:
+        arity = entities.shape[1]
+        weights = self.weights.get(f"{arity}-{position}", MemoryWeights())
+        if not weights.sources:
+            return weights.scale, Cells(relation[:0], relation[:0], relation[:0])
+        rows, entity, features = self.memory.features(relation, entities, position)
+        theta = weights.as_tensor(self.memory.sources(arity, position))
+        return weights.scale, Cells(rows, entity, features @ theta.to(features))
 
     def score_relations(self, entities: Tensor) -> Tensor:
         return self.model.score_relations(entities)

@@ -17,15 +17,7 @@ from torch import Tensor
 from torch.nn import Embedding, Module
 from torch.nn.functional import embedding
 
-from getd.models.aliases import (
-    Candidates,
-    ExtraLoss,
-    Factors,
-    OwnAndShared,
-    Positions,
-    Shared,
-    Tables,
-)
+from getd.models.aliases import Candidates, ExtraLoss, Factors, OwnAndShared, Shared, Tables
 from getd.models.parts import score_each_position, score_in_parts
 
 RELATION_BATCH = 4096  # questions scored at once where each relation is tried in an open slot
@@ -53,31 +45,19 @@ class RoleTable(NamedTuple):
     rows: Tensor  # (n_relations, n): the row of each position of a relation
 
 
+class Cells(NamedTuple):
+    """Some scores of a table, and what is added to them: ``(t,)`` each."""
+
+    rows: Tensor  # ascending
+    columns: Tensor
+    values: Tensor
+
+
 class OpenQuestions(NamedTuple):
-    """Questions with one open position: their queries, and those of the facts that fill them."""
+    """Questions with one open position, and the facts that ``k`` candidates make of each."""
 
     query: Tensor  # (b, d)
-    # From k candidates of each question, (b, k), to the queries of all other positions of the
-    # facts that they make: (b k, n - 1, d).
-    fill: Callable[[Tensor], Tensor]
-
-
-class MemoryTerms(NamedTuple):
-    """What a memory makes of the scores of a trained model: ``scale * score``, plus some values.
-
-    Row ``fact * p + index`` is the question of a fact that asks for one of ``p`` positions.
-    """
-
-    scale: Tensor  # (p,)
-    rows: Tensor  # (t,): ascending
-    candidates: Tensor  # (t,)
-    values: Tensor  # (t,)
-
-    def apply(self, scores: Tensor) -> Tensor:
-        """Return what becomes of the scores ``(b, n)`` of one position."""
-        scaled = scores * self.scale.to(scores)
-        cells = (self.rows, self.candidates)
-        return scaled.index_put_(cells, self.values.to(scores), accumulate=True)
+    fill: Callable[[Tensor], Tensor]  # candidates (b, k) to queries (b k, n - 1, d) of the others
 
 
 class ScoringModel(Module):
@@ -184,10 +164,10 @@ class ScoringModel(Module):
         """How many weights of a memory around the model were fitted; None without a memory."""
         return None
 
-    def memory_terms(
-        self, relation: Tensor, entities: Tensor, positions: Positions
-    ) -> MemoryTerms | None:
-        """Return what a memory around the model does to its scores; None without a memory."""
+    def memory_cells(
+        self, relation: Tensor, entities: Tensor, position: int
+    ) -> tuple[float, Cells] | None:
+        """Return what scores are multiplied with, and what a memory adds; None without one."""
         return None
 
     @contextmanager
@@ -240,10 +220,7 @@ class DotProductModel(ScoringModel):
         return self.queries(relation, entities), self.relation_query(entities)
 
     def open_questions(self, relation: Tensor, entities: Tensor, position: int) -> OpenQuestions:
-        """Return questions with one open position; override where what fills it shares work.
-
-        The column ``position`` of ``entities`` is never read.
-        """
+        """Return questions with one open position; override where all that fills it shares work."""
 
         def fill(candidates: Tensor) -> Tensor:
             k = candidates.shape[1]
@@ -339,9 +316,9 @@ def _rows(table: Tensor, ids: Tensor) -> Tensor:
 def evaluation_mode(model: Module) -> Iterator[None]:
     """Evaluate a model without gradients; each of its parts gets its own mode back."""
     training = [part for part in model.modules() if part.training]
-    for part in training:
-        part.training = False
     try:
+        for part in training:
+            part.training = False
         with torch.no_grad():
             yield
     finally:

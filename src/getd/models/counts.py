@@ -1,8 +1,6 @@
 """Counts of values by key, as CSR arrays: what both baselines and the memory are made of."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -42,24 +40,8 @@ class Counts(Module):
         self.register_buffer("values", torch.tensor(values[kept]))
         self.register_buffer("weights", torch.tensor(weights[kept], dtype=torch.float64))
 
-    @classmethod
-    def join(cls, parts: Sequence[Counts]) -> Counts:
-        """Join counts whose keys follow one another."""
-        nothing = np.zeros(0, dtype=np.int64)
-        joined = cls(nothing, nothing, 1)
-        if parts:
-            ends = np.cumsum([0, *(len(part.values) for part in parts)]).tolist()
-            offsets = [part.offsets[:-1] + end for part, end in zip(parts, ends, strict=False)]
-            joined.keys = torch.cat([part.keys for part in parts])
-            joined.offsets = torch.cat([*offsets, torch.tensor(ends[-1:])])
-            joined.values = torch.cat([part.values for part in parts])
-            joined.weights = torch.cat([part.weights for part in parts])
-        return joined
-
     def find(self, keys: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return what occurs with these keys: rows of ``keys``, ascending, values and weights."""
-        if not len(self.keys):
-            return keys[:0], keys[:0], self.weights
         index = torch.searchsorted(self.keys, keys).clamp(max=len(self.keys) - 1)
         starts = self.offsets[index]
         sizes = torch.where(self.keys[index] == keys, self.offsets[index + 1] - starts, 0)

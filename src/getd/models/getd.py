@@ -92,11 +92,9 @@ class GETD(MultilinearModel):
         norms = self.norms.of(arity)
         others = other_positions(entities, position)
         e = norms.entity(self.entity(entities[:, others]), others)  # (b, n - 1, d_e)
-        r = norms.relation(self.relation(relation))  # (b, d_r)
-        vectors: list[Tensor | None] = [r, *e.unbind(1)]
+        vectors: list[Tensor | None] = [norms.relation(self.relation(relation)), *e.unbind(1)]
         vectors.insert(position + 1, None)
         opened = OpenRing(cores, vectors, position + 1)
-        query = norms.query(opened.environment.unsqueeze(1), [position]).squeeze(1)
 
         def fill(candidates: Tensor) -> Tensor:
             e = norms.entity(self.entity(candidates.flatten()).unsqueeze(1), [position])
@@ -104,4 +102,5 @@ class GETD(MultilinearModel):
             environments = opened.fill(e.view(*candidates.shape, -1), modes)
             return norms.query(torch.stack(environments, dim=2).flatten(0, 1), others)
 
+        query = norms.query(opened.environment.unsqueeze(1), [position]).squeeze(1)
         return OpenQuestions(query, fill)

@@ -15,14 +15,9 @@ from getd.arrays import Bools, Floats
 from getd.calibration.calibrate import Calibration
 from getd.calibration.slot_fit import SlotFit
 from getd.evaluation.rank_scores import check_finite
-from getd.evaluation.scoring import (
-    dot_product_of,
-    log_probabilities,
-    query_log_probabilities,
-)
+from getd.evaluation.scoring import dot_product_of, log_probabilities
 from getd.facts.facts import Facts, join
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.facts.known_answers import Answers as Known
 from getd.facts.known_answers import KnownAnswers
 from getd.io.deadline import check_deadline
 from getd.models.base import ScoringModel
@@ -91,17 +86,6 @@ class FactEvidence:
     total: Floats  # what confidence rises with
 
 
-@dataclass(frozen=True, eq=False)
-class _Ranked:
-    """The best candidates of questions, the best first: ``(b, k)`` each."""
-
-    candidates: Tensor
-    scores: Tensor  # minus infinity, in the end of a row: there are no more candidates
-    log_probability: Tensor  # of a softmax over all candidates that are ranked
-    log_share: Tensor  # the same without other known answers, which a plausibility leaves out
-    is_known: Bools
-
-
 @dataclass(frozen=True)
 class Answerer:
     """A model with all that it takes to answer."""
@@ -148,58 +132,59 @@ class Answerer:
     ) -> list[list[Answer]]:
         """Return the best answers of each question; all open the same slot."""
         scores, fill = self._open(facts, position)
-        known = self.known.lookup(facts.relation, facts.entities, position)
-        temperature = 1.0  # of relations
+        unknown, is_known = self._leave_out_known(scores, facts, position)
+        ranked = scores if include_known else unknown
+        best_scores, candidates = best_columns(ranked, top)
+        is_known = is_known.gather(1, candidates)
+
+        # Probabilities are a softmax over the candidates that are ranked; relations have no
+        # temperature. A plausibility leaves out other known answers, even where they are ranked.
+        temperature = 1.0 if position is None else self.calibration.temperature_of(facts.arity)
+        scaled = best_scores.double() / temperature
+        log_sum = _log_sum_exp(ranked, temperature)
+        log_rest = _log_sum_exp(unknown, temperature) if include_known else log_sum
+        log_share = scaled - log_rest.logaddexp(scaled.masked_fill(~is_known, -inf))
+
+        confidences: Confidences = [None] * candidates.numel()
         vocabulary = self.kb.relations
         if position is not None:
-            temperature = self.calibration.temperature_of(facts.arity)
             vocabulary = self.kb.entities
-
-        ranked = _rank(scores, known, temperature, top, include_known)
-        confidences: Confidences = [None] * ranked.candidates.numel()
-        if position is not None and str(facts.arity) in self.calibration.confidence:
-            confidences = self._confidences(facts, position, ranked, fill)
-
-        columns = (
-            zip(vocabulary.decode(ranked.candidates.flatten()), strict=True),
-            ranked.scores.flatten().tolist(),
-            ranked.log_probability.exp().flatten().tolist(),
-            confidences,
-            ranked.is_known.ravel().tolist(),
-        )
-        answers = map(Answer, *columns)
+            confidences = self._confidences(facts, position, candidates, fill, log_share, is_known)
+        numbers = (best_scores, (scaled - log_sum).exp(), is_known)
+        score, probability, known = (column.flatten().tolist() for column in numbers)
+        names = zip(vocabulary.decode(candidates.flatten()), strict=True)
+        answers = map(Answer, names, score, probability, confidences, known)
 
         # Fewer candidates than asked for may be left: those at minus infinity come last.
         lists = []
-        for n_answers in (ranked.scores > -inf).sum(dim=1).tolist():
-            row = list(islice(answers, ranked.scores.shape[1]))
+        for n_answers in (best_scores > -inf).sum(dim=1).tolist():
+            row = list(islice(answers, candidates.shape[1]))
             lists.append(row[:n_answers])
         return lists
 
     def _confidences(
-        self, questions: Facts, position: int, ranked: _Ranked, fill: Fill | None
+        self,
+        facts: Facts,
+        position: int,
+        candidates: Tensor,
+        fill: Fill | None,
+        log_share: Tensor,
+        is_known: Tensor,
     ) -> Confidences:
-        """Return the confidence in the facts that the best candidates make, row by row."""
-        b, k = ranked.candidates.shape
-        facts = questions.take(np.repeat(np.arange(b), k))
-        facts = fill_positions(facts, position, ranked.candidates.flatten().numpy())
-        if not len(facts):
-            return []
+        """Return the confidence in the facts that candidates make, row by row; None: not fitted."""
+        if not candidates.numel() or str(facts.arity) not in self.calibration.confidence:
+            return [None] * candidates.numel()
+        rows = np.repeat(np.arange(len(facts)), candidates.shape[1])
+        filled = fill_positions(facts.take(rows), position, candidates.flatten().numpy())
 
         # The log-probabilities of the candidates are at hand, those of the given entities are not.
-        temperature = self.calibration.temperature_of(facts.arity)
         others = [other for other in range(facts.arity) if other != position]
-        log_probability = np.zeros(facts.entities.shape)
-        log_probability[:, position] = ranked.log_share.flatten()
-        if fill is None:
-            asked_for = log_probabilities(self.model, facts, self.known, temperature, others)
-            log_probability[:, others] = asked_for
-        elif others:
-            queries = fill(ranked.candidates)
-            log_probability[:, others] = query_log_probabilities(
-                self.model, facts, others, queries, self.known, temperature
-            )
-        return self._weigh(facts, log_probability, ranked.is_known.ravel()).confidence
+        log_probability = np.zeros(filled.entities.shape)
+        log_probability[:, position] = log_share.flatten()
+        if others:
+            queries = None if fill is None else fill(candidates)
+            log_probability[:, others] = self._log_probabilities(filled, others, queries)
+        return self._weigh(filled, log_probability, is_known.flatten().numpy()).confidence
 
     def fill_best(self, facts: Facts, position: int, top: int) -> Facts:
         """Fill a position with its best candidates that are not known, ``top`` for each fact."""
@@ -211,13 +196,12 @@ class Answerer:
             with self.model.scoring():
                 scores, _ = self._open(batch, position)
             check_finite(scores)
-            known = self.known.lookup(batch.relation, batch.entities, position)
-            scores[torch.from_numpy(known.rows), torch.from_numpy(known.values)] = -inf
 
-            best_scores, candidates = best_columns(scores, top)
-            is_candidate = best_scores > -inf
-            repeated = batch.take(is_candidate.nonzero()[:, 0].numpy())
-            ids = candidates[is_candidate].numpy()
+            unknown, _ = self._leave_out_known(scores, batch, position)
+            best_scores, candidates = best_columns(unknown, top)
+            is_left = best_scores > -inf
+            repeated = batch.take(is_left.nonzero()[:, 0].numpy())
+            ids = candidates[is_left].numpy()
             parts.append({facts.arity: fill_positions(repeated, position, ids)})
         return join(*parts)[facts.arity]
 
@@ -229,24 +213,41 @@ class Answerer:
         relation, entities = facts.to_tensors()
         if position is None:
             # Relations of another arity cannot hold.
-            scores = self.model.score_relations(entities)
             arities = torch.tensor([signature.arity for signature in self.kb.signatures])
-            scores[:, arities != facts.arity] = -inf
-            return scores, None
+            scores = self.model.score_relations(entities)
+            return scores.masked_fill(arities != facts.arity, -inf), None
 
         bare = dot_product_of(self.model)
         if bare is None:
             return self.model.score_candidates(relation, entities, position), None
         query, fill = bare.open_questions(relation, entities, position)
         scores = query @ bare.candidates(position).T
-        terms = self.model.memory_terms(relation, entities, [position])
-        return scores if terms is None else terms.apply(scores), fill
+        memory = self.model.memory_cells(relation, entities, position)
+        if memory is not None:
+            scale, (rows, columns, values) = memory
+            scores = scores * scale
+            scores.index_put_((rows, columns), values.to(scores), accumulate=True)
+        return scores, fill
+
+    def _leave_out_known(
+        self, scores: Tensor, facts: Facts, position: Slot
+    ) -> tuple[Tensor, Tensor]:
+        """Return scores with known answers at minus infinity, and which ones these are."""
+        known = self.known.lookup(facts.relation, facts.entities, position)
+        is_known = torch.zeros_like(scores, dtype=torch.bool)
+        is_known[torch.from_numpy(known.rows), torch.from_numpy(known.values)] = True
+        return scores.masked_fill(is_known, -inf), is_known
 
     def evidence(self, facts: Facts) -> FactEvidence:
         """Gather all that speaks for each fact."""
-        temperature = self.calibration.temperature_of(facts.arity)
-        log_probability = log_probabilities(self.model, facts, self.known, temperature)
+        log_probability = self._log_probabilities(facts, range(facts.arity))
         return self._weigh(facts, log_probability, self.known.contains(facts))
+
+    def _log_probabilities(
+        self, facts: Facts, positions: Sequence[int], queries: Tensor | None = None
+    ) -> Floats:
+        temperature = self.calibration.temperature_of(facts.arity)
+        return log_probabilities(self.model, facts, self.known, temperature, positions, queries)
 
     def _weigh(self, facts: Facts, log_probability: Floats, known: Bools) -> FactEvidence:
         """Turn the log-probabilities of the entities of facts, ``(n, arity)``, into evidence."""
@@ -259,32 +260,13 @@ class Answerer:
         return FactEvidence(plausibility, fit, known, chances, total)
 
 
-def _rank(
-    scores: Tensor, known: Known, temperature: float, top: int, include_known: bool
-) -> _Ranked:
-    """Find the best candidates of each row of scores, which are overwritten."""
-    unknown = scores.clone() if include_known else scores
-    unknown[torch.from_numpy(known.rows), torch.from_numpy(known.values)] = -inf
-    best, candidates = best_columns(scores, top)
-    scaled = best.double() / temperature
-    log_probability = scaled - _log_sum_exp(scores, temperature)
-    if not include_known:
-        is_known = np.zeros(candidates.shape, dtype=bool)
-        return _Ranked(candidates, best, log_probability, log_probability, is_known)
-
-    is_known = known.contain(candidates.numpy())
-    own = scaled.where(torch.from_numpy(is_known), -inf)
-    log_share = scaled - _log_sum_exp(unknown, temperature).logaddexp(own)
-    return _Ranked(candidates, best, log_probability, log_share, is_known)
-
-
 def _log_sum_exp(scores: Tensor, temperature: float) -> Tensor:
-    """Return the logarithm of each row's sum of exponentials, ``(b, 1)``; scores are overwritten.
+    """Return the logarithm of each row's sum of exponentials, ``(b, 1)``; refuse NaN.
 
-    It is minus infinity where all scores are; NaN is refused.
+    It is minus infinity where all scores are.
     """
-    highest = scores.amax(dim=1, keepdim=True).clamp_(min=torch.finfo(scores.dtype).min)
-    powers = scores.sub_(highest).mul_(1 / (temperature * log(2))).exp2_()
+    highest = scores.amax(dim=1, keepdim=True).clamp(min=torch.finfo(scores.dtype).min)
+    powers = (scores - highest).div_(temperature * log(2)).exp2_()
     log_sum = powers.sum(dim=1, keepdim=True).double().log_() + highest.double() / temperature
     if not (log_sum < inf).all():
         check_finite(log_sum.clamp(min=0))

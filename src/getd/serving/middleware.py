@@ -25,6 +25,7 @@ class ServeSettings:
     timeout: float = 30.0  # seconds that a request may take
     hosts: tuple[str, ...] = ()  # names it may be reached by; none: any
     batching: bool = True  # whether simultaneous requests are answered together
+    threads: int | None = None  # of matrix products; None: as torch has them
 
 
 class Guard:

@@ -62,7 +62,7 @@ class Service:
         self.predictor = Predictor(run)
         self.predictor.prepare()
         max_batch = MAX_BATCH if settings.batching else 0
-        self.batcher = Batcher(self._answer, max_batch, settings.timeout)
+        self.batcher = Batcher(self._answer, max_batch, settings.timeout, settings.threads)
         self.search_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="getd-names")
 
         facts = join(*kb.splits.values())
@@ -123,7 +123,6 @@ class Service:
 
     async def why(self, request: WhyRequest) -> WhyResponse:
         """Return the training facts that support an answer most."""
-
         (question,) = self._parse([request])
         fact = fill_question(self.kb, question, request.names)
         explanations = await self.batcher.call(
