@@ -4,19 +4,22 @@ Whatever needs whole rows of scores gets them from this module: calibration, the
 the loss on validation, predictions. Ranks are counted in a stream (:mod:`~getd.evaluation.ranks`).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from math import log
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from getd.arrays import Floats
+from getd.evaluation.normaliser import log2_sums
 from getd.evaluation.protocol import Sample
 from getd.facts.facts import Blocks, Facts, sample_facts
 from getd.facts.known_answers import KnownAnswers
 from getd.io.deadline import check_deadline
-from getd.models.base import DotProductModel, ScoringModel
+from getd.models.base import Cells, DotProductModel, ScoringModel
 
 SCORE_BUDGET = 2**22  # scores held at a time: 16 MB in float32
 BATCH_ROWS = 256  # facts in a batch, however few entities there are
@@ -46,7 +49,7 @@ def filtered_scores(
 
     The model scores in evaluation mode and without gradients. The deadline is checked before each
     batch, which has at most ``budget`` scores for a position. With a ``temperature``, scores are
-    divided by it, and a dot product model makes the queries of all positions at once.
+    divided by it.
     """
     rows = max(1, min(BATCH_ROWS, budget // model.n_entities))
     for start in range(0, len(facts), rows):
@@ -55,27 +58,13 @@ def filtered_scores(
         batch = facts.take(span)
         with model.scoring() as device:
             relation, entities = batch.to_tensors(device)
-            score = _scorer(model, relation, entities, temperature)
 
         for position in positions:
             with model.scoring():
-                scores = score(position)
+                scores = model.score_candidates(relation, entities, position)
+                scores = scores if temperature is None else scores / temperature
             leave_out_known(scores, batch, position, known)
             yield ScoredBatch(span, batch, position, scores, entities[:, position])
-
-
-def _scorer(
-    model: ScoringModel, relation: Tensor, entities: Tensor, temperature: float | None
-) -> Callable[[int], Tensor]:
-    """Return what scores all candidates at a position of a batch."""
-    if temperature is None:
-        return lambda position: model.score_candidates(relation, entities, position)
-    if not (isinstance(model, DotProductModel) and model.is_dot_product):
-        return lambda position: model.score_candidates(relation, entities, position) / temperature
-
-    # Positions share work, and a few queries are divided in place of many scores.
-    queries = model.queries(relation, entities) / temperature
-    return lambda position: queries[:, position] @ model.candidates(position).T
 
 
 def leave_out_known(scores: Tensor, facts: Facts, position: int, known: KnownAnswers) -> None:
@@ -86,25 +75,88 @@ def leave_out_known(scores: Tensor, facts: Facts, position: int, known: KnownAns
     scores[torch.tensor(rows, device=device), torch.tensor(others, device=device)] = -torch.inf
 
 
+def dot_product_of(model: ScoringModel) -> DotProductModel | None:
+    """Return the trained model if its scores are dot products, with or without a memory."""
+    bare = model.bare
+    return bare if isinstance(bare, DotProductModel) and bare.is_dot_product else None
+
+
 def log_probabilities(
     model: ScoringModel,
     facts: Facts,
     known: KnownAnswers,
     temperature: float,
-    but: int | None = None,
+    positions: Sequence[int] | None = None,
+    queries: Tensor | None = None,
 ) -> Floats:
-    """Return the log-probability of each entity at its position, ``(n, arity)``; 0 at ``but``."""
-    log_probability = np.zeros(facts.entities.shape)
-    positions = [position for position in range(facts.arity) if position != but]
-    for batch in filtered_scores(model, facts, positions, known, temperature=temperature):
-        own = batch.scores.gather(1, batch.answers[:, None])
-        highest = batch.scores.amax(dim=1, keepdim=True)
+    """Return the log-probabilities of the entities at positions, by default all: ``(n, p)``.
 
-        # In place: torch.logsumexp would make a second table of this size.
-        exponentials = batch.scores.sub_(highest).exp_()
-        log_total = exponentials.sum(dim=1, keepdim=True).log_()
-        log_probability[batch.rows, batch.position] = (own - highest - log_total)[:, 0].cpu()
+    ``queries`` ``(n, p, d)`` are those of a dot product, where they are at hand.
+    """
+    positions = range(facts.arity) if positions is None else positions
+    log_probability = np.zeros((len(facts), len(positions)))
+    bare = dot_product_of(model)
+    if bare is None:
+        for scored in filtered_scores(model, facts, positions, known, temperature=temperature):
+            own = scored.scores.gather(1, scored.answers[:, None])[:, 0]
+            column = own - scored.scores.logsumexp(dim=1)
+            log_probability[scored.rows, positions.index(scored.position)] = column.cpu()
+        return log_probability
+
+    # Positions with one table make one product.
+    tables = [bare.candidates(position) for position in positions]
+    for start in range(0, len(facts), BATCH_ROWS):
+        rows = slice(start, start + BATCH_ROWS)
+        batch = facts.take(rows)
+        with model.scoring() as device:
+            if queries is None:
+                part = bare.queries(*batch.to_tensors(device))[:, positions]
+            else:
+                part = queries[rows]
+            for _, group in groupby(range(len(tables)), key=lambda index: id(tables[index])):
+                columns = list(group)
+                by_position = {positions[column]: part[:, column] for column in columns}
+                log_probability[rows, columns] = _log_softmax(
+                    model, batch, by_position, tables[columns[0]], known, temperature
+                )
     return log_probability
+
+
+def _log_softmax(
+    model: ScoringModel,
+    facts: Facts,
+    queries: Mapping[int, Tensor],
+    table: Tensor,
+    known: KnownAnswers,
+    temperature: float,
+) -> Tensor:
+    """Return the log-probabilities ``(n, p)`` of entities, from the queries of their positions."""
+    n = len(facts)
+    unit = temperature * log(2)  # of scores, for sums of powers of 2
+    relation, entities = facts.to_tensors(table.device)
+    flat = torch.cat(list(queries.values())) / unit
+    left_out = []
+    added = []
+    for index, position in enumerate(queries):
+        answers = known.lookup(facts.relation, facts.entities, position)
+        rows, others = answers.others(facts.entities[:, position])
+        if len(rows):
+            cells = torch.tensor(np.stack([rows + index * n, others]), device=table.device)
+            left_out.append(Cells(*cells, flat.new_full(rows.shape, -torch.inf)))
+
+        memory = model.memory_cells(relation, entities, position)
+        if memory is not None:
+            scale, (facts_rows, columns, values) = memory
+            flat[index * n : (index + 1) * n] *= scale
+            added.append(Cells(facts_rows + index * n, columns, (values / unit).to(flat)))
+
+    own = entities[:, list(queries)].T.flatten()
+    own_scores = (flat * table[own]).sum(dim=1)
+    for cells in added:
+        is_own = cells.columns == own[cells.rows]
+        own_scores.index_add_(0, cells.rows[is_own], cells.values[is_own])
+    log_probability = (own_scores - log2_sums(flat, table, left_out + added)) * log(2)
+    return log_probability.view(-1, n).T.cpu()
 
 
 def held_out_loss(

@@ -46,9 +46,10 @@ def encode_fact(
     ids = []
     for name in names:
         is_open = may_be_open and name == OPEN
-        if not is_open and name not in kb.entities:
+        number = 0 if is_open else kb.entities.find(name)
+        if number is None:
             raise UnknownName(f"unknown entity {name!r}", partial(kb.entities.hint, name))
-        ids.append(0 if is_open else kb.entities.id(name))
+        ids.append(number)
 
     return Facts(np.array([relation_id]), np.array([ids]))
 

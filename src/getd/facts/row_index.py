@@ -43,16 +43,16 @@ class RowIndex:
 
     def find(self, columns: Sequence[Ids]) -> Ids:
         """The number of each row, -1 for a row that is not in the index."""
-        in_range = np.ones_like(columns[0], dtype=bool)
-        for column, limit in zip(columns, self.sizes, strict=True):
-            in_range &= (column >= 0) & (column < limit)
+        table = np.stack(columns)
+        limits = np.array(self.sizes, dtype=np.uint64).reshape(-1, 1)
+        in_range = (table.view(np.uint64) < limits).all(axis=0)  # negative numbers become large
 
         # A missing row has the number -1, so its later keys are negative: it stays missing.
-        numbers = np.zeros_like(columns[0], dtype=np.int64)
+        numbers = np.zeros_like(table[0])
         size = 1
         start = 0
         for keys in self.levels:
-            numbers, start = _pack(numbers, size, columns, self.sizes, start)
+            numbers, start = _pack(numbers, size, table, self.sizes, start)
             numbers = find_sorted(keys, numbers)
             size = max(len(keys), 1)
         return np.where(in_range, numbers, -1)
@@ -70,7 +70,7 @@ def may_repeat(columns: Sequence[Ids]) -> bool:
 
 
 def _pack(
-    numbers: Ids, size: int, columns: Sequence[Ids], sizes: Sequence[int], start: int
+    numbers: Ids, size: int, columns: Sequence[Ids] | Ids, sizes: Sequence[int], start: int
 ) -> tuple[Ids, int]:
     """Extend ``numbers`` to mixed-radix keys with as many further columns as fit, at least one.
 

@@ -1,5 +1,6 @@
 """Names and their numbers."""
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Self, overload
@@ -14,6 +15,8 @@ from getd.facts.escape import escape_names, unescape_names
 from getd.facts.named import text_series
 from getd.io.atomic import atomic_path
 from getd.io.lines import BOM, read_blocks
+
+MIN_GATHERED = 500  # names: polars takes as long to gather fewer
 
 
 class Vocabulary(Sequence[str]):
@@ -44,7 +47,7 @@ class Vocabulary(Sequence[str]):
         return iter(self._names.to_list())
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self._find(name) is not None
+        return isinstance(name, str) and self.find(name) is not None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Vocabulary) and self._names.equals(other._names)
@@ -59,14 +62,14 @@ class Vocabulary(Sequence[str]):
 
     def id(self, name: str) -> int:
         """The id of a name; an unknown name is refused, with the nearest one as a hint."""
-        index = self._find(name)
+        index = self.find(name)
         if index is None:
             raise UnknownName(f"unknown name {name!r}", lambda: self.hint(name))
         return index
 
     def hint(self, name: str) -> str:
         """The nearest name, as a hint for a message; of many, among those that begin like it."""
-        index = int(self._names.search_sorted(name))
+        index = bisect_left(self._names, name)
         start = max(0, min(index - MAX_COMPARED // 2, len(self) - MAX_COMPARED))
         return nearest(name, self._names[start : start + MAX_COMPARED].to_list())
 
@@ -81,7 +84,10 @@ class Vocabulary(Sequence[str]):
 
     def decode(self, ids: npt.ArrayLike) -> list[str]:
         """The names of many ids."""
-        return self._names.gather(np.asarray(ids, dtype=np.int64)).to_list()
+        index = np.asarray(ids, dtype=np.int64)
+        if index.size < MIN_GATHERED:
+            return [self._names[number] for number in index.tolist()]
+        return self._names.gather(index).to_list()
 
     def save(self, path: Path) -> None:
         """Write one name a line, escaped, whole or not at all."""
@@ -104,8 +110,9 @@ class Vocabulary(Sequence[str]):
             raise FactError(f"{path}: expected distinct names in ascending order, found others")
         return vocabulary
 
-    def _find(self, name: str) -> int | None:
-        index = int(self._names.search_sorted(name))
+    def find(self, name: str) -> int | None:
+        """The id of a name; None if it is unknown."""
+        index = bisect_left(self._names, name)
         return index if index < len(self) and self._names[index] == name else None
 
 

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from getd.memory.memory import Memory
 from getd.memory.weights import MemoryWeights
-from getd.models.base import ScoringModel
+from getd.models.base import Cells, ScoringModel
 from getd.models.counts import expand_spans
 
 
@@ -36,15 +36,9 @@ class WithMemory(ScoringModel):
         self, relation: Tensor, entities: Tensor, position: int, candidates: Tensor | None = None
     ) -> Tensor:
         scores = self.model.score_candidates(relation, entities, position, candidates)
-        arity = entities.shape[1]
-        weights = self.weights.get(f"{arity}-{position}", MemoryWeights())
-        scores = scores * weights.scale
-        if not weights.sources:
-            return scores
-
-        rows, entity, features = self.memory.features(relation, entities, position)
-        theta = weights.as_tensor(self.memory.sources(arity, position))
-        added = (features @ theta.to(features)).to(scores)
+        scale, (rows, entity, added) = self.memory_cells(relation, entities, position)
+        scores = scores * scale
+        added = added.to(scores)
         if candidates is None:
             return scores.index_put((rows, entity), added, accumulate=True)
 
@@ -64,6 +58,17 @@ class WithMemory(ScoringModel):
         cells = questions[:, None] * self.n_entities + candidates
         index = torch.searchsorted(known, cells).clamp(max=len(known) - 1)
         return scores + torch.where(known[index] == cells, added[index], 0)
+
+    def memory_cells(
+        self, relation: Tensor, entities: Tensor, position: int
+    ) -> tuple[float, Cells]:
+        arity = entities.shape[1]
+        weights = self.weights.get(f"{arity}-{position}", MemoryWeights())
+        if not weights.sources:
+            return weights.scale, Cells(relation[:0], relation[:0], relation[:0])
+        rows, entity, features = self.memory.features(relation, entities, position)
+        theta = weights.as_tensor(self.memory.sources(arity, position))
+        return weights.scale, Cells(rows, entity, features @ theta.to(features))
 
     def score_relations(self, entities: Tensor) -> Tensor:
         return self.model.score_relations(entities)

@@ -5,7 +5,7 @@ Shapes: ``b`` questions, ``n`` entities in a fact (its arity), ``d`` dimensions,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -43,6 +43,21 @@ class RoleTable(NamedTuple):
 
     embedding: Embedding
     rows: Tensor  # (n_relations, n): the row of each position of a relation
+
+
+class Cells(NamedTuple):
+    """Some scores of a table, and what is added to them: ``(t,)`` each."""
+
+    rows: Tensor  # ascending
+    columns: Tensor
+    values: Tensor
+
+
+class OpenQuestions(NamedTuple):
+    """Questions with one open position, and the facts that ``k`` candidates make of each."""
+
+    query: Tensor  # (b, d)
+    fill: Callable[[Tensor], Tensor]  # candidates (b, k) to queries (b k, n - 1, d) of the others
 
 
 class ScoringModel(Module):
@@ -149,6 +164,12 @@ class ScoringModel(Module):
         """How many weights of a memory around the model were fitted; None without a memory."""
         return None
 
+    def memory_cells(
+        self, relation: Tensor, entities: Tensor, position: int
+    ) -> tuple[float, Cells] | None:
+        """Return what scores are multiplied with, and what a memory adds; None without one."""
+        return None
+
     @contextmanager
     def scoring(self) -> Iterator[torch.device]:
         """Evaluate without gradients, and yield the device."""
@@ -197,6 +218,18 @@ class DotProductModel(ScoringModel):
     def all_queries(self, relation: Tensor, entities: Tensor) -> tuple[Tensor, Tensor]:
         """Return :meth:`queries` and :meth:`relation_query`; override where they share work."""
         return self.queries(relation, entities), self.relation_query(entities)
+
+    def open_questions(self, relation: Tensor, entities: Tensor, position: int) -> OpenQuestions:
+        """Return questions with one open position; override where all that fills it shares work."""
+
+        def fill(candidates: Tensor) -> Tensor:
+            k = candidates.shape[1]
+            filled = entities.repeat_interleave(k, dim=0)
+            filled[:, position] = candidates.flatten()
+            queries = self.queries(relation.repeat_interleave(k), filled)
+            return queries[:, other_positions(entities, position)]
+
+        return OpenQuestions(self.query(relation, entities, position), fill)
 
     def pass_through(self, relation: Tensor, entities: Tensor) -> None:
         self.queries(relation, entities)
@@ -282,14 +315,15 @@ def _rows(table: Tensor, ids: Tensor) -> Tensor:
 @contextmanager
 def evaluation_mode(model: Module) -> Iterator[None]:
     """Evaluate a model without gradients; each of its parts gets its own mode back."""
-    modes = [(part, part.training) for part in model.modules()]
-    model.eval()
+    training = [part for part in model.modules() if part.training]
     try:
+        for part in training:
+            part.training = False
         with torch.no_grad():
             yield
     finally:
-        for part, mode in modes:
-            part.training = mode
+        for part in training:
+            part.training = True
 
 
 def other_positions(entities: Tensor, position: int) -> list[int]:

@@ -17,11 +17,12 @@ from torch import Tensor
 from torch.nn import ModuleDict, ParameterList
 
 from getd.algebra.aliases import Environments, Modes, Vectors
+from getd.algebra.open_ring import OpenRing
 from getd.algebra.reshape import check_reshape, reshaped_environments
 from getd.algebra.ring import ring_shapes
 from getd.errors import ShapeError
 from getd.models.aliases import RandomSource, RelationIds
-from getd.models.base import ModelSizes
+from getd.models.base import ModelSizes, OpenQuestions, other_positions
 from getd.models.layers import drop_out
 from getd.models.multilinear import CoreSettings, MultilinearModel
 
@@ -79,3 +80,27 @@ class GETD(MultilinearModel):
         assert isinstance(ring, ParameterList)
         cores = [drop_out(core, self.core_dropout, self.training) for core in ring]
         return reshaped_environments(cores, self.dims[arity], vectors, modes)
+
+    def open_questions(self, relation: Tensor, entities: Tensor, position: int) -> OpenQuestions:
+        arity = self.check_arity(entities)
+        ring = self.rings[str(arity)]
+        assert isinstance(ring, ParameterList)
+        cores = list(ring)
+        if self.training or tuple(core.shape[1] for core in cores) != self.dims[arity]:
+            return super().open_questions(relation, entities, position)
+
+        norms = self.norms.of(arity)
+        others = other_positions(entities, position)
+        e = norms.entity(self.entity(entities[:, others]), others)  # (b, n - 1, d_e)
+        vectors: list[Tensor | None] = [norms.relation(self.relation(relation)), *e.unbind(1)]
+        vectors.insert(position + 1, None)
+        opened = OpenRing(cores, vectors, position + 1)
+
+        def fill(candidates: Tensor) -> Tensor:
+            e = norms.entity(self.entity(candidates.flatten()).unsqueeze(1), [position])
+            modes = [other + 1 for other in others]
+            environments = opened.fill(e.view(*candidates.shape, -1), modes)
+            return norms.query(torch.stack(environments, dim=2).flatten(0, 1), others)
+
+        query = norms.query(opened.environment.unsqueeze(1), [position]).squeeze(1)
+        return OpenQuestions(query, fill)

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from math import inf
-from typing import Any
+from itertools import islice
+from math import inf, log
+from typing import Any, NamedTuple
 
+import numpy as np
 import polars as pl
 import torch
 from torch import Tensor
@@ -13,7 +15,7 @@ from getd.arrays import Bools, Floats
 from getd.calibration.calibrate import Calibration
 from getd.calibration.slot_fit import SlotFit
 from getd.evaluation.rank_scores import check_finite
-from getd.evaluation.scoring import log_probabilities
+from getd.evaluation.scoring import dot_product_of, log_probabilities
 from getd.facts.facts import Facts, join
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.known_answers import KnownAnswers
@@ -22,8 +24,10 @@ from getd.models.base import ScoringModel
 from getd.prediction.question import Labels, Question, Slot, fill_positions
 from getd.visible import visible
 
+Fill = Callable[[Tensor], Tensor]  # candidates of questions to queries of what they make
 Progress = Callable[[int, int], None]  # called with the amount done and the total
-SCORE_BUDGET = 2**23  # scores held at a time: 64 MB in float64
+SCORE_BUDGET = 2**23  # scores held at a time: 32 MB
+MAX_FILLED = 512  # answers whose other positions are asked together
 TABLE_STYLE: dict[str, Any] = {  # every row, in full
     "tbl_rows": -1,
     "fmt_str_lengths": 200,
@@ -32,8 +36,7 @@ TABLE_STYLE: dict[str, Any] = {  # every row, in full
 }
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """What fills the open slots of a question."""
 
     names: Labels  # an entity for each open position, in order; or a relation's label
@@ -70,7 +73,6 @@ class Answers(list[Answer]):
 
 
 Confidences = Sequence[float | None]  # the chances that facts are true; None: not calibrated
-Measured = tuple[int, Floats] | None  # a position and its log-probabilities, if they are at hand
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,67 +102,89 @@ class Answerer:
         """Return the best answers of each question with one open slot."""
         answers: list[list[Answer]] = [[] for _ in questions]
         with self.model.scoring():
-            for numbers, facts, position in self._batches(questions):
+            for numbers, facts, position in self._batches(questions, top):
                 check_deadline()
-                for row, answer in self._answer_batch(facts, position, top, include_known):
-                    answers[numbers[row]].append(answer)
+                answered = self._answer_batch(facts, position, top, include_known)
+                for number, answers_of_question in zip(numbers, answered, strict=True):
+                    answers[number] = answers_of_question
         return answers
 
-    def _batches(self, questions: Sequence[Question]) -> Iterator[tuple[list[int], Facts, Slot]]:
+    def _batches(
+        self, questions: Sequence[Question], top: int = 1
+    ) -> Iterator[tuple[list[int], Facts, Slot]]:
         """Yield questions that are scored together: their numbers, their facts, their open slot."""
         groups: dict[tuple[int, Slot], list[int]] = {}
         for number, question in enumerate(questions):
             groups.setdefault((question.fact.arity, question.position), []).append(number)
 
-        for (arity, position), group in groups.items():
+        for (_, position), group in groups.items():
             n_candidates = self.kb.n_relations if position is None else self.kb.n_entities
-            batch_rows = max(1, SCORE_BUDGET // n_candidates)
+            batch_rows = max(1, min(SCORE_BUDGET // n_candidates, MAX_FILLED // max(top, 1)))
             for start in range(0, len(group), batch_rows):
                 numbers = group[start : start + batch_rows]
-                facts = join(*({arity: questions[number].fact} for number in numbers))
-                yield numbers, facts[arity], position
+                facts = [questions[number].fact for number in numbers]
+                relation = np.concatenate([fact.relation for fact in facts])
+                entities = np.concatenate([fact.entities for fact in facts])
+                yield numbers, Facts(relation, entities), position
 
     def _answer_batch(
         self, facts: Facts, position: Slot, top: int, include_known: bool
-    ) -> Iterator[tuple[int, Answer]]:
-        """Yield ``(row, answer)``, the best answers of each row first."""
-        scores = self._scores(facts, position)
-        if not include_known:
-            self._leave_out_known(scores, facts, position)
+    ) -> list[list[Answer]]:
+        """Return the best answers of each question; all open the same slot."""
+        scores, fill = self._open(facts, position)
+        unknown, is_known = self._leave_out_known(scores, facts, position)
+        ranked = scores if include_known else unknown
+        best_scores, candidates = best_columns(ranked, top)
+        is_known = is_known.gather(1, candidates)
 
         # Probabilities are a softmax over the candidates that are ranked; relations have no
-        # temperature. The normaliser is minus infinity where every candidate is known.
+        # temperature. A plausibility leaves out other known answers, even where they are ranked.
         temperature = 1.0 if position is None else self.calibration.temperature_of(facts.arity)
-        log_normaliser = (scores / temperature).logsumexp(dim=1)
-        check_finite(log_normaliser.clamp(min=0))
+        scaled = best_scores.double() / temperature
+        log_sum = _log_sum_exp(ranked, temperature)
+        log_rest = _log_sum_exp(unknown, temperature) if include_known else log_sum
+        log_share = scaled - log_rest.logaddexp(scaled.masked_fill(~is_known, -inf))
 
-        rows, candidates = best_columns(scores, top)
-        best_scores = scores[rows, candidates]
-        log_probability = best_scores / temperature - log_normaliser[rows]
-
-        ids = candidates.numpy()
-        filled = facts.take(rows.numpy())
-        confidences: Confidences = [None] * len(rows)
-        if position is None:
-            vocabulary = self.kb.relations
-            filled = Facts(ids, filled.entities)
-        else:
-            # The log-probability of the answer is at hand, unless known answers were ranked too.
+        confidences: Confidences = [None] * candidates.numel()
+        vocabulary = self.kb.relations
+        if position is not None:
             vocabulary = self.kb.entities
-            filled = fill_positions(filled, position, ids)
-            measured = None if include_known else (position, log_probability.numpy())
-            confidences = self.confidence(filled, measured)
+            confidences = self._confidences(facts, position, candidates, fill, log_share, is_known)
+        numbers = (best_scores, (scaled - log_sum).exp(), is_known)
+        score, probability, known = (column.flatten().tolist() for column in numbers)
+        names = zip(vocabulary.decode(candidates.flatten()), strict=True)
+        answers = map(Answer, names, score, probability, confidences, known)
 
-        columns = (
-            rows.tolist(),
-            vocabulary.decode(ids),
-            best_scores.tolist(),
-            log_probability.exp().tolist(),
-            confidences,
-            self.known.contains(filled).tolist(),
-        )
-        for row, name, *numbers in zip(*columns, strict=True):
-            yield row, Answer((name,), *numbers)
+        # Fewer candidates than asked for may be left: those at minus infinity come last.
+        lists = []
+        for n_answers in (best_scores > -inf).sum(dim=1).tolist():
+            row = list(islice(answers, candidates.shape[1]))
+            lists.append(row[:n_answers])
+        return lists
+
+    def _confidences(
+        self,
+        facts: Facts,
+        position: int,
+        candidates: Tensor,
+        fill: Fill | None,
+        log_share: Tensor,
+        is_known: Tensor,
+    ) -> Confidences:
+        """Return the confidence in the facts that candidates make, row by row; None: not fitted."""
+        if not candidates.numel() or str(facts.arity) not in self.calibration.confidence:
+            return [None] * candidates.numel()
+        rows = np.repeat(np.arange(len(facts)), candidates.shape[1])
+        filled = fill_positions(facts.take(rows), position, candidates.flatten().numpy())
+
+        # The log-probabilities of the candidates are at hand, those of the given entities are not.
+        others = [other for other in range(facts.arity) if other != position]
+        log_probability = np.zeros(filled.entities.shape)
+        log_probability[:, position] = log_share.flatten()
+        if others:
+            queries = None if fill is None else fill(candidates)
+            log_probability[:, others] = self._log_probabilities(filled, others, queries)
+        return self._weigh(filled, log_probability, is_known.flatten().numpy()).confidence
 
     def fill_best(self, facts: Facts, position: int, top: int) -> Facts:
         """Fill a position with its best candidates that are not known, ``top`` for each fact."""
@@ -170,48 +194,64 @@ class Answerer:
             check_deadline()
             batch = facts.take(slice(start, start + batch_rows))
             with self.model.scoring():
-                scores = self._scores(batch, position)
+                scores, _ = self._open(batch, position)
             check_finite(scores)
-            self._leave_out_known(scores, batch, position)
 
-            rows, candidates = best_columns(scores, top)
-            repeated = batch.take(rows.numpy())
-            parts.append({facts.arity: fill_positions(repeated, position, candidates.numpy())})
+            unknown, _ = self._leave_out_known(scores, batch, position)
+            best_scores, candidates = best_columns(unknown, top)
+            is_left = best_scores > -inf
+            repeated = batch.take(is_left.nonzero()[:, 0].numpy())
+            ids = candidates[is_left].numpy()
+            parts.append({facts.arity: fill_positions(repeated, position, ids)})
         return join(*parts)[facts.arity]
 
-    def _scores(self, facts: Facts, position: Slot) -> Tensor:
-        """Score all entities at a position; None: all relations, others at minus infinity."""
+    def _open(self, facts: Facts, position: Slot) -> tuple[Tensor, Fill | None]:
+        """Score all entities at a position; None: all relations, others at minus infinity.
+
+        Also return how to fill questions, if scores are dot products.
+        """
         relation, entities = facts.to_tensors()
-        if position is not None:
-            return self.model.score_candidates(relation, entities, position).double()
+        if position is None:
+            # Relations of another arity cannot hold.
+            arities = torch.tensor([signature.arity for signature in self.kb.signatures])
+            scores = self.model.score_relations(entities)
+            return scores.masked_fill(arities != facts.arity, -inf), None
 
-        # Relations of another arity cannot hold.
-        scores = self.model.score_relations(entities).double()
-        arities = torch.tensor([signature.arity for signature in self.kb.signatures])
-        scores[:, arities != facts.arity] = -inf
-        return scores
+        bare = dot_product_of(self.model)
+        if bare is None:
+            return self.model.score_candidates(relation, entities, position), None
+        query, fill = bare.open_questions(relation, entities, position)
+        scores = query @ bare.candidates(position).T
+        memory = self.model.memory_cells(relation, entities, position)
+        if memory is not None:
+            scale, (rows, columns, values) = memory
+            scores = scores * scale
+            scores.index_put_((rows, columns), values.to(scores), accumulate=True)
+        return scores, fill
 
-    def _leave_out_known(self, scores: Tensor, facts: Facts, position: Slot) -> None:
-        """Set the scores of all known answers to minus infinity."""
+    def _leave_out_known(
+        self, scores: Tensor, facts: Facts, position: Slot
+    ) -> tuple[Tensor, Tensor]:
+        """Return scores with known answers at minus infinity, and which ones these are."""
         known = self.known.lookup(facts.relation, facts.entities, position)
-        scores[torch.tensor(known.rows), torch.tensor(known.values)] = -inf
+        is_known = torch.zeros_like(scores, dtype=torch.bool)
+        is_known[torch.from_numpy(known.rows), torch.from_numpy(known.values)] = True
+        return scores.masked_fill(is_known, -inf), is_known
 
-    def confidence(self, facts: Facts, measured: Measured = None) -> Confidences:
-        """Return the chance that each fact is true; None: the run is not calibrated for it."""
-        if not len(facts) or str(facts.arity) not in self.calibration.confidence:
-            return [None] * len(facts)
-        return self.evidence(facts, measured).confidence
-
-    def evidence(self, facts: Facts, measured: Measured = None) -> FactEvidence:
+    def evidence(self, facts: Facts) -> FactEvidence:
         """Gather all that speaks for each fact."""
-        temperature = self.calibration.temperature_of(facts.arity)
-        but = None if measured is None else measured[0]
-        log_probability = log_probabilities(self.model, facts, self.known, temperature, but)
-        if measured is not None:
-            log_probability[:, measured[0]] = measured[1]
+        log_probability = self._log_probabilities(facts, range(facts.arity))
+        return self._weigh(facts, log_probability, self.known.contains(facts))
 
+    def _log_probabilities(
+        self, facts: Facts, positions: Sequence[int], queries: Tensor | None = None
+    ) -> Floats:
+        temperature = self.calibration.temperature_of(facts.arity)
+        return log_probabilities(self.model, facts, self.known, temperature, positions, queries)
+
+    def _weigh(self, facts: Facts, log_probability: Floats, known: Bools) -> FactEvidence:
+        """Turn the log-probabilities of the entities of facts, ``(n, arity)``, into evidence."""
         plausibility: Floats = log_probability.mean(axis=1)
-        known = self.known.contains(facts)
         fit = self.slot_fit.of(facts, own=known).min(axis=1, initial=1.0)
 
         confidence = self.calibration.confidence_of(facts.arity, plausibility, fit)
@@ -220,29 +260,30 @@ class Answerer:
         return FactEvidence(plausibility, fit, known, chances, total)
 
 
-def best_columns(scores: Tensor, top: int) -> tuple[Tensor, Tensor]:
-    """Return the best columns of each row as pairs of row and column.
+def _log_sum_exp(scores: Tensor, temperature: float) -> Tensor:
+    """Return the logarithm of each row's sum of exponentials, ``(b, 1)``; refuse NaN.
 
-    Rows ascend; the best column of a row comes first, of equal ones the earlier. Columns of minus
-    infinity are left out.
-
-    >>> best_columns(torch.tensor([[1.0, 3.0, -torch.inf, 3.0, 1.0]]), 3)
-    (tensor([0, 0, 0]), tensor([1, 3, 0]))
+    It is minus infinity where all scores are.
     """
-    if top < 1 or not len(scores):
-        nothing = torch.zeros(0, dtype=torch.int64)
-        return nothing, nothing
+    highest = scores.amax(dim=1, keepdim=True).clamp(min=torch.finfo(scores.dtype).min)
+    powers = (scores - highest).div_(temperature * log(2)).exp2_()
+    log_sum = powers.sum(dim=1, keepdim=True).double().log_() + highest.double() / temperature
+    if not (log_sum < inf).all():
+        check_finite(log_sum.clamp(min=0))
+    return log_sum
 
-    # Everything that reaches the last place: few more than ``top``, except for ties.
-    threshold = scores.topk(min(top, scores.shape[1])).values[:, -1:]
-    is_good = (scores >= threshold) & (scores > -inf)
-    rows, columns = is_good.nonzero(as_tuple=True)
 
-    order = scores[rows, columns].argsort(descending=True, stable=True)
-    order = order[rows[order].argsort(stable=True)]
-    rows = rows[order]
-    columns = columns[order]
+def best_columns(scores: Tensor, top: int) -> tuple[Tensor, Tensor]:
+    """Return the best scores of each row, at most ``top``, and their columns: ``(b, k)`` each.
 
-    starts = torch.searchsorted(rows, torch.arange(len(scores)))
-    kept = torch.arange(len(rows)) - starts[rows] < top
-    return rows[kept], columns[kept]
+    The best comes first, of equal ones the earlier.
+
+    >>> best_columns(torch.tensor([[1.0, 3.0, 2.0, 3.0, 1.0]]), 4)
+    (tensor([[3., 3., 2., 1.]]), tensor([[1, 3, 2, 0]]))
+    """
+    best, columns = scores.topk(min(top + 1, scores.shape[1]))
+    is_tied = ((best[:, 1:] == best[:, :-1]) & (best[:, 1:] > -inf)).any(dim=1)
+    if is_tied.any():
+        ordered = scores[is_tied].sort(dim=1, descending=True, stable=True)
+        columns[is_tied] = ordered.indices[:, : columns.shape[1]]  # the scores are the same
+    return best[:, :top], columns[:, :top]

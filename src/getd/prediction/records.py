@@ -74,24 +74,39 @@ def answered_record(
     explanations: Sequence[Sequence[Explanation]] = (),
 ) -> AnsweredRecord:
     """Return the record of a question; ``explanations`` are those of the first answers."""
-    records = []
-    for index, answer in enumerate(answers):
-        explained = explanations[index] if index < len(explanations) else ()
-        records.append(answer_record(question, answer, explained))
-    return AnsweredRecord(question=list(question.text), answers=records)
+    return AnsweredRecord(**answered_values(question, answers, explanations))
 
 
 def answer_record(
     question: Question, answer: Answer, explanations: Sequence[Explanation] = ()
 ) -> AnswerRecord:
     """Return the record of an answer, with what supports each of its entities."""
-    if len(question.open) > 1:
-        values: dict[str, Any] = {"entities": list(answer.names)}
-    else:
-        values = {"entity" if question.open else "relation": answer.name}
-    for key in ("score", "probability", "confidence", "known"):
-        values[key] = getattr(answer, key)
+    answered = answered_record(question, [answer], [explanations])
+    return answered.answers[0]
 
-    if explanations:
-        values["why"] = list(map(ExplanationRecord.model_validate, explanations))
-    return AnswerRecord(**values)
+
+def answered_values(
+    question: Question,
+    answers: Sequence[Answer],
+    explanations: Sequence[Sequence[Explanation]] = (),
+) -> dict[str, Any]:
+    """Return what the record of a question holds, ready for JSON; a record would check it."""
+    is_joint = len(question.open) > 1
+    key = "entities" if is_joint else "entity" if question.open else "relation"
+    records: list[dict[str, Any]] = []
+    for names, score, probability, confidence, known in answers:
+        records.append(
+            {
+                key: names if is_joint else names[0],
+                "score": score,
+                "probability": probability,
+                "confidence": confidence,
+                "known": known,
+            }
+        )
+
+    for record, explained in zip(records, explanations, strict=False):
+        if explained:
+            whys = [ExplanationRecord.model_validate(each) for each in explained]
+            record["why"] = [why.as_dict() for why in whys]
+    return {"question": question.text, "answers": records}

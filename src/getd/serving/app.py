@@ -13,7 +13,7 @@ from getd.errors import FactError
 from getd.runs.opened import OpenedRun
 from getd.serving.middleware import Guard, ServeSettings, problem
 from getd.serving.request_metrics import CONTENT_TYPE
-from getd.serving.schemas import MapPoint, Overview, Problem, RelationInfo
+from getd.serving.schemas import MapPoint, Overview, PredictResponse, Problem, RelationInfo
 from getd.serving.service import VERSION, Service
 from getd.visible import lower_first
 
@@ -45,7 +45,9 @@ def create_app(run: OpenedRun, settings: ServeSettings) -> FastAPI:
             code: {"model": Problem, "description": text} for code, text in PROBLEMS.items()
         },
     )
-    app.add_middleware(Guard, settings=settings, count=service.metrics.count)
+    app.add_middleware(
+        Guard, settings=settings, count=service.metrics.count, shortcut=service.shortcut
+    )
     app.exception_handler(RequestValidationError)(_invalid_request)
     app.exception_handler(FactError)(_unknown_name)
 
@@ -83,7 +85,7 @@ def _guarded_router(service: Service) -> APIRouter:
     """Route what needs the token, if the service has one."""
     router = APIRouter()
 
-    router.post("/predict", response_model_exclude_unset=True)(service.predict)
+    router.post("/predict", response_model=PredictResponse)(service.predict)
     router.post("/why")(service.why)
     router.post("/score")(service.score)
     router.get("/entities")(service.entities)

@@ -1,9 +1,10 @@
 """Questions of simultaneous requests, answered together.
 
 One thread answers. Meanwhile questions gather; when the thread is free, it takes all of one kind as
-one batch. Nobody waits for others to come, so a lone request is as fast as without batching. Work
-that nobody waits for ends at its next step: it took too long, the client has left, or the service
-is ending.
+one batch. Clients that ask again at once stay together: after a batch of several requests the
+thread waits for as many, for a moment. A lone client never waits, so it is as fast as without
+batching. Work that nobody waits for ends at its next step: it took too long, the client has left,
+or the service is ending.
 """
 
 import asyncio
@@ -12,9 +13,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
+
+import torch
 
 from getd.io.deadline import check_deadline, deadline
 from getd.prediction.answer import Answer
@@ -23,6 +27,7 @@ from getd.prediction.question import Question
 Kind = tuple[int, bool]  # the number of answers, and whether known ones are included
 Answers = list[list[Answer]]  # of each question
 R = TypeVar("R")
+MAX_GATHERING = 0.02  # seconds
 
 
 @dataclass
@@ -41,13 +46,17 @@ class Batcher:
         answer: Callable[[Kind, Sequence[Question]], Answers],
         max_questions: int,
         timeout: float,
+        threads: int | None = None,
     ) -> None:
         self._answer = answer
         self._max_questions = max_questions  # in a batch of several requests; 0: no such batch
         self._timeout = timeout  # seconds
         self._waiting: deque[_Request] = deque()
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="getd-model")
+        threads = threads or torch.get_num_threads()  # of matrix products
+        self._thread = ThreadPoolExecutor(1, "getd-model", torch.set_num_threads, (threads,))
         self._task: asyncio.Task[None] | None = None
+        self._expected = 1  # requests, before the next batch begins
+        self._are_waiting = asyncio.Event()
         self._closed = threading.Event()
 
     async def ask(self, kind: Kind, questions: Sequence[Question]) -> Answers:
@@ -56,6 +65,8 @@ class Batcher:
         moment = time.monotonic() + self._timeout
         request = _Request(kind, questions, moment, loop.create_future())
         self._waiting.append(request)
+        if len(self._waiting) >= self._expected:
+            self._are_waiting.set()
         if self._task is None or self._task.done():
             self._task = loop.create_task(self._work())
         return await request.answered
@@ -89,7 +100,18 @@ class Batcher:
     async def _work(self) -> None:
         while self._waiting:
             if batch := self._take_batch():
+                start = time.monotonic()
                 await self._answer_batch(batch)
+                if len(batch) > 1:
+                    await self._gather(len(batch), time.monotonic() - start)
+
+    async def _gather(self, n_requests: int, seconds: float) -> None:
+        """Wait for as many requests as were answered, but no longer than that took."""
+        self._expected = n_requests
+        if len(self._waiting) < n_requests:
+            self._are_waiting.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._are_waiting.wait(), min(seconds, MAX_GATHERING))
 
     def _take_batch(self) -> list[_Request]:
         """Take the first request and those like it, as many as fit; drop those that gave up."""

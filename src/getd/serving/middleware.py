@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from getd.io.deadline import DeadlineExceeded
@@ -25,17 +25,26 @@ class ServeSettings:
     timeout: float = 30.0  # seconds that a request may take
     hosts: tuple[str, ...] = ()  # names it may be reached by; none: any
     batching: bool = True  # whether simultaneous requests are answered together
+    threads: int | None = None  # of matrix products; None: as torch has them
 
 
 class Guard:
-    """Refuses bodies that are too large and requests that take too long; counts and times all."""
+    """Refuses bodies that are too large and requests that take too long; counts and times all.
+
+    A request goes first to ``shortcut``, with its body; if that returns nothing, to the app.
+    """
 
     def __init__(
-        self, app: ASGIApp, settings: ServeSettings, count: Callable[[str, int, float], None]
+        self,
+        app: ASGIApp,
+        settings: ServeSettings,
+        count: Callable[[str, int, float], None],
+        shortcut: Callable[[Scope, bytes], Awaitable[Response | None]],
     ) -> None:
         self.app = app
         self.settings = settings
         self.count = count
+        self.shortcut = shortcut
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -46,7 +55,8 @@ class Guard:
         sender = _Sender(send)
         timeout = self.settings.timeout
         try:
-            await asyncio.wait_for(self._answer(scope, receive, sender), timeout)
+            async with asyncio.timeout(timeout):
+                await self._answer(scope, receive, sender)
         except (TimeoutError, DeadlineExceeded):
             if sender.status:  # an answer is on its way already
                 raise
@@ -80,7 +90,11 @@ class Guard:
         async def receive_body() -> Message:
             return {"type": "http.request", "body": body, "more_body": False}
 
-        await _while_connected(self.app(scope, receive_body, send), receive)
+        async def answer() -> None:
+            response = await self.shortcut(scope, body)
+            await (response or self.app)(scope, receive_body, send)
+
+        await _while_connected(answer(), receive)
 
 
 class _Sender:
@@ -123,19 +137,23 @@ async def _read_body(scope: Scope, receive: Receive, max_body: int) -> bytes | N
 
 async def _while_connected(work: Awaitable[None], receive: Receive) -> None:
     """Do some work, unless the client leaves before it is done."""
+    has_left = False
 
     async def wait_for_disconnect() -> None:
+        nonlocal has_left
         while (await receive())["type"] != "http.disconnect":
             pass
+        has_left = True
+        connection.reschedule(asyncio.get_running_loop().time())
 
-    working = asyncio.ensure_future(work)
     leaving = asyncio.ensure_future(wait_for_disconnect())
     try:
-        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
-        if working.done():
-            working.result()
+        async with asyncio.timeout(None) as connection:
+            await work
+    except TimeoutError:
+        if not has_left:
+            raise
     finally:
-        working.cancel()
         leaving.cancel()
 
 

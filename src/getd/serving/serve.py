@@ -3,9 +3,11 @@
 import os
 import re
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
+import torch
 import uvicorn
 
 from getd.errors import ConfigError, RunError
@@ -43,11 +45,15 @@ def serve(
 
     # On this machine alone, no web page may reach the service by another name.
     hosts = ("127.0.0.1", "[::1]", "localhost") if host in LOOPBACK else ()
-    settings = ServeSettings(
-        token=token, timeout=timeout, max_body=max_body, batching=batching, hosts=hosts
-    )
-
-    with _listen(host, port) as listener:
+    with _listen(host, port) as listener, _one_thread() as threads:
+        settings = ServeSettings(
+            token=token,
+            max_body=max_body,
+            timeout=timeout,
+            hosts=hosts,
+            batching=batching,
+            threads=threads,
+        )
         opened = open_run(run) if isinstance(run, Path) else run
         config = uvicorn.Config(
             create_app(opened, settings),
@@ -65,6 +71,20 @@ def serve(
             notices.append(f"{reach}; use --token to require a token")
         on_ready(f"http://{f'[{host}]' if ':' in host else host}:{port}/", notices)
         uvicorn.Server(config).run(sockets=[listener])
+
+
+@contextmanager
+def _one_thread() -> Iterator[int]:
+    """Leave matrix products to the thread of the model; yield how many threads it may use.
+
+    Where there are more such threads than cores, they sleep after each product, and wake up late.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield threads
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _check(port: int, token: str | None, timeout: float, max_body: int) -> None:
