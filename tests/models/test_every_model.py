@@ -170,6 +170,25 @@ def test_all_positions_at_once_equal_one_by_one(case: Case) -> None:
             model.all_queries(relation, entities)
 
 
+def test_questions_that_are_filled_have_the_queries_of_the_facts_they_make(case: Case) -> None:
+    model, relation, entities = case
+    model = dot_product(model)
+    n = entities.shape[1]
+    candidates = torch.randint(N_ENTITIES, (ROWS, 3), generator=torch.Generator().manual_seed(5))
+    for position in range(n):
+        blanked = entities.clone()
+        blanked[:, position] = -(10**9)
+        query, fill = model.open_questions(relation, blanked, position)
+        assert_close(query, model.query(relation, entities, position))
+
+        queries = fill(candidates).unflatten(0, candidates.shape)
+        others = [other for other in range(n) if other != position]
+        for index, column in enumerate(candidates.unbind(1)):
+            facts = entities.clone()
+            facts[:, position] = column
+            assert_close(queries[:, index], model.queries(relation, facts)[:, others])
+
+
 def test_chosen_candidates_have_the_scores_they_have_among_all(case: Case) -> None:
     model, relation, entities = case
     chosen = torch.tensor([4, 0, 4])

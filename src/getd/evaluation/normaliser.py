@@ -77,7 +77,8 @@ def _buffer(like: Tensor, size: int) -> Tensor:
     """Return memory for scores, the same for every call: fresh memory is mapped page by page."""
     buffer: Tensor | None = getattr(_kept, "buffer", None)
     if buffer is None or len(buffer) < size or buffer.dtype != like.dtype:
-        buffer = like.new_empty(max(size, TILE))
+        with torch.inference_mode(False):  # it may be used outside
+            buffer = like.new_empty(max(size, TILE))
         _kept.buffer = buffer
     return buffer
 

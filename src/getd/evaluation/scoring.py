@@ -103,22 +103,23 @@ def log_probabilities(
             log_probability[scored.rows, positions.index(scored.position)] = column.cpu()
         return log_probability
 
-    # Positions with one table make one product.
-    tables = [bare.candidates(position) for position in positions]
-    for start in range(0, len(facts), BATCH_ROWS):
-        rows = slice(start, start + BATCH_ROWS)
-        batch = facts.take(rows)
-        with model.scoring() as device:
+    with model.scoring() as device:
+        tables = [bare.candidates(position) for position in positions]
+        for start in range(0, len(facts), BATCH_ROWS):
+            rows = slice(start, start + BATCH_ROWS)
+            batch = facts.take(rows)
             if queries is None:
                 part = bare.queries(*batch.to_tensors(device))[:, positions]
             else:
                 part = queries[rows]
+
+            # Positions with one table make one product.
             for _, group in groupby(range(len(tables)), key=lambda index: id(tables[index])):
                 columns = list(group)
+                table = tables[columns[0]]
                 by_position = {positions[column]: part[:, column] for column in columns}
-                log_probability[rows, columns] = _log_softmax(
-                    model, batch, by_position, tables[columns[0]], known, temperature
-                )
+                log_softmax = _log_softmax(model, batch, by_position, table, known, temperature)
+                log_probability[rows, columns] = log_softmax
     return log_probability
 
 
@@ -139,8 +140,8 @@ def _log_softmax(
     added = []
     for index, position in enumerate(queries):
         answers = known.lookup(facts.relation, facts.entities, position)
-        rows, others = answers.others(facts.entities[:, position])
-        if len(rows):
+        if len(answers.values):
+            rows, others = answers.others(facts.entities[:, position])
             cells = torch.tensor(np.stack([rows + index * n, others]), device=table.device)
             left_out.append(Cells(*cells, flat.new_full(rows.shape, -torch.inf)))
 

@@ -101,7 +101,7 @@ class Answerer:
     ) -> list[list[Answer]]:
         """Return the best answers of each question with one open slot."""
         answers: list[list[Answer]] = [[] for _ in questions]
-        with self.model.scoring():
+        with torch.inference_mode(), self.model.scoring():
             for numbers, facts, position in self._batches(questions, top):
                 check_deadline()
                 answered = self._answer_batch(facts, position, top, include_known)
@@ -132,16 +132,16 @@ class Answerer:
     ) -> list[list[Answer]]:
         """Return the best answers of each question; all open the same slot."""
         scores, fill = self._open(facts, position)
-        unknown, is_known = self._leave_out_known(scores, facts, position)
-        ranked = scores if include_known else unknown
-        best_scores, candidates = best_columns(ranked, top)
-        is_known = is_known.gather(1, candidates)
+        unknown = scores.clone() if include_known else scores
+        self._leave_out_known(unknown, facts, position)
+        best_scores, candidates = best_columns(scores, top)
+        is_known = unknown.gather(1, candidates) == -inf
 
         # Probabilities are a softmax over the candidates that are ranked; relations have no
         # temperature. A plausibility leaves out other known answers, even where they are ranked.
         temperature = 1.0 if position is None else self.calibration.temperature_of(facts.arity)
         scaled = best_scores.double() / temperature
-        log_sum = _log_sum_exp(ranked, temperature)
+        log_sum = _log_sum_exp(scores, temperature)
         log_rest = _log_sum_exp(unknown, temperature) if include_known else log_sum
         log_share = scaled - log_rest.logaddexp(scaled.masked_fill(~is_known, -inf))
 
@@ -197,8 +197,8 @@ class Answerer:
                 scores, _ = self._open(batch, position)
             check_finite(scores)
 
-            unknown, _ = self._leave_out_known(scores, batch, position)
-            best_scores, candidates = best_columns(unknown, top)
+            self._leave_out_known(scores, batch, position)
+            best_scores, candidates = best_columns(scores, top)
             is_left = best_scores > -inf
             repeated = batch.take(is_left.nonzero()[:, 0].numpy())
             ids = candidates[is_left].numpy()
@@ -229,14 +229,10 @@ class Answerer:
             scores.index_put_((rows, columns), values.to(scores), accumulate=True)
         return scores, fill
 
-    def _leave_out_known(
-        self, scores: Tensor, facts: Facts, position: Slot
-    ) -> tuple[Tensor, Tensor]:
-        """Return scores with known answers at minus infinity, and which ones these are."""
+    def _leave_out_known(self, scores: Tensor, facts: Facts, position: Slot) -> None:
+        """Set the scores of all known answers to minus infinity."""
         known = self.known.lookup(facts.relation, facts.entities, position)
-        is_known = torch.zeros_like(scores, dtype=torch.bool)
-        is_known[torch.from_numpy(known.rows), torch.from_numpy(known.values)] = True
-        return scores.masked_fill(is_known, -inf), is_known
+        scores[torch.from_numpy(known.rows), torch.from_numpy(known.values)] = -inf
 
     def evidence(self, facts: Facts) -> FactEvidence:
         """Gather all that speaks for each fact."""
@@ -261,13 +257,14 @@ class Answerer:
 
 
 def _log_sum_exp(scores: Tensor, temperature: float) -> Tensor:
-    """Return the logarithm of each row's sum of exponentials, ``(b, 1)``; refuse NaN.
+    """Return the logarithm of each row's sum of exponentials, ``(b, 1)``; overwrite the scores.
 
-    It is minus infinity where all scores are.
+    It is minus infinity where all scores are. NaN is refused.
     """
     highest = scores.amax(dim=1, keepdim=True).clamp(min=torch.finfo(scores.dtype).min)
-    powers = (scores - highest).div_(temperature * log(2)).exp2_()
-    log_sum = powers.sum(dim=1, keepdim=True).double().log_() + highest.double() / temperature
+    powers = scores.sub_(highest).div_(temperature * log(2)).exp2_()
+    log_sum = powers.sum(dim=1, keepdim=True).double().log_()
+    log_sum += highest.double() / temperature
     if not (log_sum < inf).all():
         check_finite(log_sum.clamp(min=0))
     return log_sum
