@@ -178,7 +178,8 @@ def fit_rising_curve(x: Floats, y: Floats, weight: Floats) -> tuple[Floats, Floa
 
     curve = np.repeat([height for height, _, _ in pools], [size for _, _, size in pools])
     is_end = np.ones_like(curve, dtype=bool)
-    is_end[1:-1] = (curve[1:-1] != curve[:-2]) | (curve[1:-1] != curve[2:])
+    rises = np.diff(curve) > 0
+    is_end[1:-1] = rises[:-1] | rises[1:]
     return at[is_end], curve[is_end]
 
 

@@ -142,8 +142,10 @@ def _log_softmax(
         answers = known.lookup(facts.relation, facts.entities, position)
         if len(answers.values):
             rows, others = answers.others(facts.entities[:, position])
-            cells = torch.tensor(np.stack([rows + index * n, others]), device=table.device)
-            left_out.append(Cells(*cells, flat.new_full(rows.shape, -torch.inf)))
+            pairs = np.stack([rows + index * n, others])
+            questions, candidates = torch.tensor(pairs, device=table.device)
+            nothing = flat.new_full(rows.shape, -torch.inf)
+            left_out.append(Cells(questions, candidates, nothing))
 
         memory = model.memory_cells(relation, entities, position)
         if memory is not None:

@@ -58,7 +58,9 @@ def train_losses_fall(results: ResultIndex, row: str, epochs: int) -> Verdict:
     rising = []
     for series in SERIES:
         loss = results.curve(row, series, "train_loss")
-        means = [mean(loss[start : start + epochs]) for start in range(0, len(loss), epochs)]
+        means = []
+        for start in range(0, len(loss), epochs):
+            means.append(mean(loss[start : start + epochs]))
         if any(step >= 0 for step in _steps(means)):
             rising.append(series)
 

@@ -216,7 +216,10 @@ def _study(row: Row, results: ResultIndex) -> str:
 
 def _missing_studies(results: ResultIndex) -> str:
     missing = [row for row in _rows_of("study") if not results.find(row.name)]
-    lines = [[f"`{row.name}`", row.study.trials, f"not run; {_minutes(row)}"] for row in missing]
+    lines = []
+    for row in missing:
+        status = f"not run; {_minutes(row)}"
+        lines.append([f"`{row.name}`", row.study.trials, status])
     return markdown_table("study | trials | ", lines) if lines else ""
 
 

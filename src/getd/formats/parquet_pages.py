@@ -16,13 +16,30 @@ _Struct = dict[int, Any]  # fields by number
 _ROW_GROUPS = 4  # of the footer
 _COLUMNS = 1  # of a row group
 _META_DATA = 3  # of a column
-_N_VALUES, _SIZE, _DATA_OFFSET, _DICTIONARY_OFFSET = 5, 7, 9, 11  # of the meta data
-_PAGE_SIZE = 3  # of a page header, compressed
-_DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_V2 = 5, 7, 8  # of a page header
+
+# Fields of the meta data
+_N_VALUES = 5
+_SIZE = 7
+_DATA_OFFSET = 9
+_DICTIONARY_OFFSET = 11
+
+# Fields of a page header
+_PAGE_SIZE = 3  # compressed
+_DATA_PAGE = 5
+_DICTIONARY_PAGE = 7
+_DATA_PAGE_V2 = 8
 _PAGE_VALUES = 1  # of a page of any kind
 
 # Types of values in Thrift's compact protocol
-_TRUE, _FALSE, _I8, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 11, 12
+_TRUE = 1
+_FALSE = 2
+_I8 = 3
+_DOUBLE = 7
+_BINARY = 8
+_LIST = 9
+_SET = 10
+_MAP = 11
+_STRUCT = 12
 _MAX_SHIFT = 63  # bits of the longest number
 
 # What bytes that mean something else lead to

@@ -69,4 +69,6 @@ def complex_product(first: Tensor, second: Tensor, conjugate: bool) -> Tensor:
     c, d = second.chunk(2, dim=1)
     if conjugate:
         b = -b
-    return torch.cat([a * c - b * d, a * d + b * c], dim=1)
+    real = a * c - b * d
+    imaginary = a * d + b * c
+    return torch.cat([real, imaginary], dim=1)

@@ -13,6 +13,7 @@ A query asks for the first entity alone; :class:`~getd.models.reciprocal.Recipro
 question into that.
 """
 
+from itertools import product
 from math import isqrt, prod
 from typing import Any, Literal
 
@@ -119,7 +120,9 @@ class ConvE(DotProductModel):
         """Return what lies under the filters, a column per window of each image; ones below."""
         height, width = self.maps
         k = self.kernel
-        rows = [images[:, i : i + height, j : j + width] for i in range(k) for j in range(k)]
+        rows = []
+        for i, j in product(range(k), repeat=2):
+            rows.append(images[:, i : i + height, j : j + width])
         rows.append(torch.ones_like(rows[0]))
         return torch.stack(rows).view(k * k + 1, -1)
 

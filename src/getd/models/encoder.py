@@ -70,7 +70,10 @@ class Encoder(DotProductModel):
             make = DeepSets if settings.kind == "deepsets" else Attention
             self.network = make(settings)
             self.output = nn.Sequential(
-                nn.LayerNorm(d), nn.Linear(d, d), nn.GELU(), nn.LayerNorm(d)
+                nn.LayerNorm(d),
+                nn.Linear(d, d),
+                nn.GELU(),
+                nn.LayerNorm(d),
             )
 
     def query(self, relation: Tensor, entities: Tensor, position: int) -> Tensor:
@@ -113,9 +116,17 @@ class DeepSets(nn.Module):
         self.first = nn.Sequential(nn.LayerNorm(d), DropOut(dropout), *_perceptron(d))
         self.layers = nn.ModuleList()
         for _ in range(settings.layers):
-            inner = _perceptron(d)
-            parts = [nn.LayerNorm(d), *inner[:2], DropOut(dropout), inner[2], DropOut(dropout)]
-            self.layers.append(nn.Sequential(*parts))
+            widen, bend, narrow = _perceptron(d)
+            self.layers.append(
+                nn.Sequential(
+                    nn.LayerNorm(d),
+                    widen,
+                    bend,
+                    DropOut(dropout),
+                    narrow,
+                    DropOut(dropout),
+                )
+            )
 
     def forward(self, tokens: Tensor, reader: Tensor) -> Tensor:
         """Read tokens ``(b, k, d)`` with a reader ``(b, d)`` of their own."""

@@ -92,7 +92,8 @@ class GETD(MultilinearModel):
         norms = self.norms.of(arity)
         others = other_positions(entities, position)
         e = norms.entity(self.entity(entities[:, others]), others)  # (b, n - 1, d_e)
-        vectors: list[Tensor | None] = [norms.relation(self.relation(relation)), *e.unbind(1)]
+        r = norms.relation(self.relation(relation))
+        vectors: list[Tensor | None] = [r, *e.unbind(1)]
         vectors.insert(position + 1, None)
         opened = OpenRing(cores, vectors, position + 1)
 

@@ -73,7 +73,8 @@ class TransE(ScoringModel):
         vectors = self.entity_vectors(torch.cat([entities.unsqueeze(2), own], dim=2))
         given, candidates = torch.split(vectors, [1, own.shape[2]], dim=2)  # (b, 2, k, d)
         moved = self.relation(relation).unsqueeze(1)
-        goals = torch.stack([given[:, 1] - moved, given[:, 0] + moved], dim=1)
+        first, second = given.unbind(1)
+        goals = torch.stack([second - moved, first + moved], dim=1)
         return -lengths(candidates - goals, self.p), None
 
     def score_relations(self, entities: Tensor) -> Tensor:

@@ -279,7 +279,9 @@ def best_columns(scores: Tensor, top: int) -> tuple[Tensor, Tensor]:
     (tensor([[3., 3., 2., 1.]]), tensor([[1, 3, 2, 0]]))
     """
     best, columns = scores.topk(min(top + 1, scores.shape[1]))
-    is_tied = ((best[:, 1:] == best[:, :-1]) & (best[:, 1:] > -inf)).any(dim=1)
+    following = best[:, 1:]
+    is_level = (following == best[:, :-1]) & (following > -inf)
+    is_tied = is_level.any(dim=1)
     if is_tied.any():
         ordered = scores[is_tied].sort(dim=1, descending=True, stable=True)
         columns[is_tied] = ordered.indices[:, : columns.shape[1]]  # the scores are the same

@@ -69,7 +69,8 @@ def serve(
         if not hosts and token is None:
             reach = f"anyone who can reach {host}:{port} can query this run"
             notices.append(f"{reach}; use --token to require a token")
-        on_ready(f"http://{f'[{host}]' if ':' in host else host}:{port}/", notices)
+        shown_host = f"[{host}]" if ":" in host else host
+        on_ready(f"http://{shown_host}:{port}/", notices)
         uvicorn.Server(config).run(sockets=[listener])
 
 

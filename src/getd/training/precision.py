@@ -53,7 +53,8 @@ def is_bf16_faster(device: torch.device) -> bool:
     # What decides the speed: the processor, how torch uses it, and with how many threads.
     facts = machine_facts("torch")
     limit = os.environ.get("ONEDNN_MAX_CPU_ISA", "")
-    key = f"{facts['processor']}, torch {facts['versions']['torch']}, {facts['threads']}, {limit}"
+    torch_version = facts["versions"]["torch"]
+    key = f"{facts['processor']}, torch {torch_version}, {facts['threads']}, {limit}"
     path = user_cache("bf16.json")
     measured: dict[str, float] = {}
     with suppress(OSError, ValueError):
