@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
@@ -53,6 +54,13 @@ def test_an_unknown_name_is_refused_with_the_nearest() -> None:
         vocabulary.ids(["Bulls", "jordan"])
     assert "Pippen" not in vocabulary
     assert 3 not in vocabulary
+
+
+def test_few_names_and_many_are_decoded_alike() -> None:
+    names = Vocabulary([f"name {number:04}" for number in range(2000)])
+    ids = np.arange(1999, -1, -3)
+    assert names.decode(ids) == [name for number in ids for name in names.decode([number])]
+    assert names.decode(ids[:2]) == ["name 1999", "name 1996"]
 
 
 def test_an_empty_vocabulary_knows_nothing() -> None:

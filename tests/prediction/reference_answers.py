@@ -18,8 +18,9 @@ def slow_answers(
     answerer: Answerer, question: Fact, position: int, include_known: bool
 ) -> dict[str, tuple[float, float, float | None, bool]]:
     """The score, the probability and the confidence of every candidate, and whether it is known."""
+    facts = every_fact(answerer.kb)
     scores = _scores(answerer, question, position)
-    known = known_answers(every_fact(answerer.kb), question, position + 1)
+    known = known_answers(facts, question, position + 1)
     ranked = [name for name in scores if include_known or name not in known]
 
     temperature = answerer.calibration.temperature_of(len(question) - 1)
@@ -28,25 +29,28 @@ def slow_answers(
     for name in ranked:
         fact = (*question[: position + 1], name, *question[position + 2 :])
         probability = math.exp(scores[name] / temperature) / total
-        confidence = _confidence(answerer, fact, name in known)
+        confidence = None
+        if answerer.calibration.confidence:
+            confidence = _confidence(answerer, facts, fact, name in known)
         answers[name] = (scores[name], probability, confidence, name in known)
     return answers
 
 
-def _confidence(answerer: Answerer, fact: Fact, is_known: bool) -> float | None:
+def _confidence(answerer: Answerer, facts: list[Fact], fact: Fact, is_known: bool) -> float:
     kb = answerer.kb
     arity = len(fact) - 1
-    logs = [_log_probability(answerer, fact, position) for position in range(arity)]
+    logs = [_log_probability(answerer, facts, fact, position) for position in range(arity)]
     ids = Facts(kb.relations.ids(fact[:1]), kb.entities.ids(fact[1:])[None])
     fit = answerer.slot_fit.of(ids, own=is_known).min(axis=1)
     plausibility = 0 * fit + math.fsum(logs) / arity
     confidence = answerer.calibration.confidence_of(arity, plausibility, fit)
-    return None if confidence is None else float(confidence[0])
+    assert confidence is not None
+    return float(confidence[0])
 
 
-def _log_probability(answerer: Answerer, fact: Fact, position: int) -> float:
+def _log_probability(answerer: Answerer, facts: list[Fact], fact: Fact, position: int) -> float:
     """Of the entity at a position, among all that are not other known answers."""
-    others = set(known_answers(every_fact(answerer.kb), fact, position + 1)) - {fact[position + 1]}
+    others = set(known_answers(facts, fact, position + 1)) - {fact[position + 1]}
     temperature = answerer.calibration.temperature_of(len(fact) - 1)
     scores = _scores(answerer, fact, position)
     rivals = [score / temperature for name, score in scores.items() if name not in others]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,6 +50,27 @@ def test_answers_are_the_records_of_the_run(client: TestClient, run: Run) -> Non
             for key, value in own.items():
                 is_number = isinstance(value, float)
                 assert record[key] == (pytest.approx(value, abs=1e-5) if is_number else value)
+
+
+def test_the_shortcut_answers_as_the_app_does(client: TestClient) -> None:
+    relation = {"relation": "?", "entities": ["Ada Hale", "Oxbow"]}
+    several = {"relation": "plays for", "entities": ["?", "?", "2016-17"]}
+    bodies = [
+        {"questions": [QUESTION, relation], "top": 3},
+        {"questions": [several], "top": 2, "include_known": True},
+        {"questions": [QUESTION], "why": True},
+        {"questions": [{**QUESTION, "relation": "trasfer"}]},
+        {"questions": [several] * 5},
+        {"questions": "none"},
+    ]
+    for body in bodies:
+        content = json.dumps(body).encode()
+        plain, other = (
+            client.post("/predict", content=content, headers={"Content-Type": kind})
+            for kind in ("application/json", "application/json; charset=utf-8")
+        )
+        assert (plain.status_code, plain.json()) == (other.status_code, other.json())
+        assert dict(plain.headers) == dict(other.headers)
 
 
 def test_answers_come_with_the_reasons_that_why_gives(client: TestClient) -> None:
@@ -161,9 +183,11 @@ def test_requests_are_counted_by_path_and_unknown_paths_as_one(served: OpenedRun
     with TestClient(create_app(served, ServeSettings())) as client:
         for path in ("/health", "/no-such-path", "/another", "/openapi.json"):
             client.get(path)
+        client.post("/predict", json={"questions": [QUESTION]})
         text = client.get("/metrics").text
     assert 'getd_requests_total{path="/health",status="200"} 1.0' in text
     assert 'getd_requests_total{path="other",status="404"} 2.0' in text
+    assert 'getd_requests_total{path="/predict",status="200"} 1.0' in text
     assert 'path="/openapi.json"' in text
     assert "no-such-path" not in text
 
@@ -178,6 +202,9 @@ def test_pages_need_nothing_from_elsewhere(client: TestClient) -> None:
 def test_a_token_is_asked_for(served: OpenedRun) -> None:
     with TestClient(create_app(served, ServeSettings(token="word"))) as client:
         assert client.post("/predict", json={"questions": [QUESTION]}).status_code == 401
+        right = {"Authorization": "Bearer word"}
+        reply = client.post("/predict", json={"questions": [QUESTION]}, headers=right)
+        assert reply.status_code == 200
         assert client.get("/relations", headers={"Authorization": "Bearer wird"}).status_code == 401
         assert client.get("/relations", headers={"Authorization": "Bearer word"}).status_code == 200
         assert client.get("/health").status_code == 200

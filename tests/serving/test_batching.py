@@ -7,7 +7,11 @@ import threading
 import time
 from collections.abc import Sequence
 
+import pytest
+import torch
+
 from getd.io.deadline import DeadlineExceeded, check_deadline
+from getd.serving import batching
 from getd.serving.batching import Batcher
 
 
@@ -92,3 +96,52 @@ def test_requests_that_gave_up_are_not_answered() -> None:
 
     asyncio.run(ask())
     assert answered == [0]
+
+
+def test_clients_that_ask_again_at_once_stay_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batching, "MAX_GATHERING", 60.0)
+    batches = []
+    go = threading.Event()
+
+    def answer(kind: str, questions: Sequence[int]) -> list[int]:
+        go.wait(60)
+        time.sleep(0.5)
+        batches.append(sorted(questions))
+        return list(questions)
+
+    async def client(batcher: Batcher, number: int) -> None:
+        for turn in range(3):
+            await batcher.ask("a", [10 * turn + number])
+            for _ in range(number):  # some are slower than others
+                await asyncio.sleep(0)
+
+    async def ask() -> None:
+        batcher = Batcher(answer, max_questions=9, timeout=99)
+        clients = [asyncio.create_task(client(batcher, number)) for number in range(4)]
+        await asyncio.sleep(0.05)
+        go.set()
+        await asyncio.gather(*clients)
+
+    asyncio.run(ask())
+    assert batches == [[0, 1, 2, 3], [10, 11, 12, 13], [20, 21, 22, 23]]
+
+
+def test_one_that_asks_again_alone_is_answered_without_the_others() -> None:
+    def answer(kind: str, questions: Sequence[int]) -> list[int]:
+        return [-question for question in questions]
+
+    async def ask() -> list[list[int]]:
+        batcher = Batcher(answer, max_questions=9, timeout=99)
+        replies = await asyncio.gather(*(batcher.ask("a", [number]) for number in (1, 2, 3)))
+        return [*replies, await batcher.ask("a", [4])]
+
+    assert asyncio.run(ask()) == [[-1], [-2], [-3], [-4]]
+
+
+def test_the_thread_of_the_model_multiplies_with_as_many_threads_as_it_is_given() -> None:
+    async def ask() -> list[int]:
+        batcher = Batcher(lambda kind, questions: [], max_questions=9, timeout=99, threads=1)
+        return [await batcher.call(torch.get_num_threads), torch.get_num_threads()]
+
+    before = torch.get_num_threads()
+    assert asyncio.run(ask()) == [1, before]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import getd as package
 from getd.facts.knowledge_base import KnowledgeBase
@@ -23,8 +24,11 @@ def test_it_listens_at_the_port_that_it_names(
     package.train(kb, model="n-cp", out=tmp_path / "run", epochs=1)
     seen: list[tuple[str, int]] = []
 
+    threads = torch.get_num_threads()
+
     def run(self: Any, sockets: list[socket.socket]) -> None:
         seen.extend(listener.getsockname() for listener in sockets)
+        assert torch.get_num_threads() == 1  # the thread of the model has the others
 
     monkeypatch.setattr(uvicorn.Server, "run", run)
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -34,3 +38,4 @@ def test_it_listens_at_the_port_that_it_names(
     address = f"http://127.0.0.1:{port}/"
     assert result.out == f"serving {tmp_path / 'run'} at {address} (Ctrl-C to stop)\n"
     assert seen == [("127.0.0.1", port)]
+    assert torch.get_num_threads() == threads
