@@ -49,12 +49,13 @@ class GETDSettings(CoreSettings):
 
     ring_shape: tuple[PositiveInt, ...] | None = None  # sizes of the cores; None: one per mode
     ring_ranks: PositiveInt | tuple[PositiveInt, ...] = 40  # of all bonds, or of each
+    shared_ring: bool = False  # arities share their cores: n entities take the first n + 1
     # How cores start: so that scores have one size, or uniform between -0.1 and 0.1 as released.
     ring_start: Literal["scaled", "released"] = "scaled"
 
 
 class GETD(MultilinearModel):
-    """Tucker scoring with a tensor-ring core; one ring per arity, one entity table for all."""
+    """Tucker scoring with a tensor-ring core; one ring per arity or for all, one entity table."""
 
     parameters_formula = "|E|d + |R|d_r + the cores' R_i n_i R_i+1"
 
@@ -65,8 +66,12 @@ class GETD(MultilinearModel):
         if settings.ring_shape is not None and len(self.arities) > 1:
             raise ShapeError("ring_shape is for facts of one arity; leave it out for mixed arities")
         self.core_dropout = settings.core_dropout
+        self.is_shared = settings.shared_ring and len(self.arities) > 1
+        if self.is_shared and not isinstance(settings.ring_ranks, int):
+            raise ShapeError("shared_ring closes rings of every length: ring_ranks is one number")
+
         self.rings = ModuleDict()
-        for n in self.arities:
+        for n in [max(self.arities)] if self.is_shared else self.arities:
             shape = settings.ring_shape or self.dims[n]
             check_reshape(shape, self.dims[n])
 
@@ -74,18 +79,20 @@ class GETD(MultilinearModel):
             shapes = ring_shapes(shape, settings.ring_ranks)
             self.rings[str(n)] = ParameterList([make_core(each, generator) for each in shapes])
 
+    def cores(self, arity: int) -> list[Tensor]:
+        """Return the cores of the ring that facts of this arity are scored with."""
+        ring = self.rings[str(max(self.arities) if self.is_shared else arity)]
+        assert isinstance(ring, ParameterList)
+        return list(ring)[: arity + 1] if self.is_shared else list(ring)
+
     def environments(self, relation: RelationIds, vectors: Vectors, modes: Modes) -> Environments:
         arity = len(vectors) - 1
-        ring = self.rings[str(arity)]
-        assert isinstance(ring, ParameterList)
-        cores = [drop_out(core, self.core_dropout, self.training) for core in ring]
+        cores = [drop_out(core, self.core_dropout, self.training) for core in self.cores(arity)]
         return reshaped_environments(cores, self.dims[arity], vectors, modes)
 
     def open_questions(self, relation: Tensor, entities: Tensor, position: int) -> OpenQuestions:
         arity = self.check_arity(entities)
-        ring = self.rings[str(arity)]
-        assert isinstance(ring, ParameterList)
-        cores = list(ring)
+        cores = self.cores(arity)
         if self.training or tuple(core.shape[1] for core in cores) != self.dims[arity]:
             return super().open_questions(relation, entities, position)
 
