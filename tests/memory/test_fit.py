@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.memory.fit import PRIOR, SCALES, Questions, fit_weights, fits, soft_step
+from getd.memory.fit import CERTAIN, PRIOR, Fit, Slot, choose_fits, fit_weights, ways_to_fit
 from getd.memory.memory import Memory
+from getd.memory.prior import learn_prior
+from getd.memory.questions import SCALES, Questions, soft_step
 from getd.memory.weights import MemoryWeights
 from getd.models.base import ModelSizes, ScoringModel
 
@@ -51,72 +56,104 @@ def test_no_fact_of_test_plays_a_part() -> None:
     assert chosen(train, valid, poison) == weights
 
 
-def test_a_fit_that_does_not_hold_for_other_facts_is_not_taken() -> None:
-    """The memory is right about every other validation fact and wrong about those between."""
-    train, valid = world()
-    contrary = [
-        fact if i % 2 == 0 else (*fact[:3], f"x{(i + 2) % 24}") for i, fact in enumerate(valid)
-    ]
-    assert chosen(train, valid, valid[:1])["3-2"].sources
-    assert chosen(train, contrary, valid[:1])["3-2"] == MemoryWeights()
-
-
 def test_known_answers_are_no_rivals_while_weights_are_fitted() -> None:
     """What co-occurs with both given entities is known, so it says nothing about other answers."""
     train = [("r", f"a{i}", f"b{i}", f"x{i}") for i in range(20)]
     train += [("r", f"a{i}", f"c{i}", f"y{i}") for i in range(20)]
     valid = [("r", f"a{i}", f"b{i}", f"y{i}") for i in range(20)]
-    weights = chosen(train, valid, valid[:1])["3-2"].sources
-    assert weights["0"].share > 0
+    kb = KnowledgeBase.from_facts({"train": train, "valid": valid})
+    memory = Memory.from_facts(kb.split("train"), kb.n_entities)
+    facts = kb.split("valid")[3]
+    questions = Questions.score(Constant(kb), memory, facts, 2, kb.known("train", "valid"))
+    sources = memory.sources(3, 2)
+    blend = Fit(torch.zeros(2 * len(sources), dtype=torch.float64), 1.0)
+    likely = ways_to_fit(questions, blend)[2].theta.view(-1, 2)
+    assert likely[sources.index("0"), 0] > 0
     for source in ("1", "0+1"):
-        assert (weights[source].share, weights[source].log_share) == (0.0, 0.0)
+        assert not likely[sources.index(source)].any()
 
 
 @pytest.fixture(scope="module")
-def questions() -> Questions:
+def slot() -> Slot:
     train, valid = world(12)
     kb = KnowledgeBase.from_facts(
         {"train": train, "valid": [*valid[:9], *(("r", f"a{i}", "b0", "x0") for i in (4, 7, 10))]}
     )
     memory = Memory.from_facts(kb.split("train"), kb.n_entities)
-    model = Constant(kb)
-    return Questions.score(model, memory, kb.split("valid")[3], 2, kb.known("train", "valid"))
-
-
-def test_the_likeliest_weights_are_where_likelihood_and_prior_are_in_balance(
-    questions: Questions,
-) -> None:
-    _, (theta, scale), _ = fits(questions)
-    free = theta.clone().requires_grad_()
-    (questions.loss(free, SCALES.index(scale)) + PRIOR * free.square().sum()).backward()
-    assert free.grad is not None
-    assert theta.abs().max() > 0.05
-    assert free.grad.abs().max() < 0.02
-
-
-def test_the_weights_that_rank_best_are_kept_near_the_likeliest(questions: Questions) -> None:
-    _, (likely, scale), (ranked, same) = fits(questions)
-    free = ranked.clone().requires_grad_()
-    loss = (
-        -questions.reciprocal_ranks(free, scale, soft_step).sum()
-        + PRIOR * (free - likely).square().sum()
-    )
-    loss.backward()
-    assert same == scale
-    assert free.grad is not None
-    assert free.grad.abs().max() < 0.02
-
-
-def test_weights_are_those_of_the_features_as_they_are() -> None:
-    """They are fitted to features divided by their deviation, and given for those that are not."""
-    train, valid = world()
-    kb = KnowledgeBase.from_facts({"train": train, "valid": valid})
-    model, memory = Constant(kb), Memory.from_facts(kb.split("train"), kb.n_entities)
-    questions = Questions.score(model, memory, kb.split("valid")[3], 2, kb.known("train", "valid"))
+    known = kb.known("train", "valid")
+    questions = Questions.score(Constant(kb), memory, kb.split("valid")[3], 2, known)
     deviation = questions.features.std(dim=0, correction=0)
     deviation[deviation == 0] = 1.0
-    fitted = fits(questions._replace(features=questions.features / deviation))
-    sources = memory.sources(3, 2)
-    weights = fit_weights(model, memory, kb)["3-2"]
-    expected = [theta / deviation for theta, scale in fitted[1:] if scale == weights.scale]
-    assert any(torch.allclose(weights.as_tensor(sources), theta, rtol=1e-6) for theta in expected)
+    prior = learn_prior(memory, kb.split("train"), kb.known("train"))["3-2"]
+    return Slot(questions._replace(features=questions.features / deviation), prior * deviation)
+
+
+def test_the_likeliest_weights_are_where_likelihood_and_prior_are_in_balance(slot: Slot) -> None:
+    blend = Fit(slot.prior, 1.0)
+    _, second, around, _, alone, _ = ways_to_fit(slot.questions, blend)
+    assert second == blend
+    for fit, centre in ((around, slot.prior), (alone, torch.zeros_like(slot.prior))):
+        gradient = slot.questions.loss(fit.theta, SCALES.index(fit.scale)).gradient
+        torch.testing.assert_close(
+            gradient, -2 * PRIOR * (fit.theta - centre), rtol=1e-3, atol=0.02
+        )
+
+
+def test_the_weights_that_rank_best_are_kept_near_the_likeliest(slot: Slot) -> None:
+    fits = ways_to_fit(slot.questions, Fit(slot.prior, 1.0))
+    for likely, ranked in (fits[2:4], fits[4:6]):
+
+        def gain(theta: Tensor, likely: Fit = likely) -> Tensor:
+            gained = slot.questions.reciprocal_ranks(theta, likely.scale, soft_step).sum()
+            return gained - PRIOR * (theta - likely.theta).square().sum()
+
+        assert ranked.scale == likely.scale
+        assert gain(ranked.theta) >= gain(likely.theta)
+
+
+def made_up(seed: int, n: int, right: float) -> Slot:
+    """Questions with two candidates each; the one feature names the answer in a share of them."""
+    rng = np.random.default_rng(seed)
+    sign = np.where(rng.random(n) < right, 1.0, -1.0)
+    questions = Questions(
+        rows=torch.arange(n).repeat_interleave(2),
+        scores=torch.zeros(2 * n, dtype=torch.float64),
+        features=torch.tensor(np.stack([sign, -sign], axis=1)).reshape(-1, 1),
+        is_answer=torch.tensor([True, False]).repeat(n),
+        rest=torch.full((n, len(SCALES)), -30.0, dtype=torch.float64),
+        highest=torch.full((n, 1), -30.0, dtype=torch.float64),
+    )
+    return Slot(questions, torch.ones(1, dtype=torch.float64))
+
+
+def test_a_position_goes_its_own_way_only_where_it_certainly_gains() -> None:
+    """Everywhere the prior is right, in one position it is wrong."""
+    usual = {str(i): made_up(i, 200, right=0.9) for i in range(3)}
+    fits, blend = choose_fits({**usual, "wrong": made_up(7, 200, right=0.1)})
+    assert blend.theta > 0
+    assert fits["wrong"].theta < 0
+    assert all(fits[name].theta > 0 for name in usual)
+
+    few = made_up(7, 4, right=0.5)
+    fits, blend = choose_fits({**usual, "few": few})
+    assert fits["few"].theta > 0
+    assert CERTAIN > 0
+
+
+def test_an_arity_without_validation_facts_follows_the_others() -> None:
+    facts = [("r", f"a{i % 10}", f"b{i % 7}", f"x{i % 10}") for i in range(69)]
+    train = [*facts[:50], *(("s", f"a{i}", f"x{i}") for i in range(5))]
+    kb = KnowledgeBase.from_facts({"train": train, "valid": facts[50:]})
+    memory = Memory.from_facts(kb.split("train"), kb.n_entities)
+    weights = fit_weights(Constant(kb), memory, kb)
+    assert set(weights) == {"2-0", "2-1", "3-0", "3-1", "3-2"}
+    assert weights["2-0"].sources
+
+
+def test_losses_of_positions_add_up_in_the_blend() -> None:
+    slots = {"a": made_up(0, 30, right=0.8), "b": made_up(1, 50, right=0.7)}
+    _, blend = choose_fits(slots)
+    number = SCALES.index(blend.scale)
+    losses = [partial(slot.questions.blended(slot.prior).loss, scale=number) for slot in slots.values()]
+    gradient = sum(float(loss(blend.theta).gradient) for loss in losses)
+    assert gradient == pytest.approx(-2 * float(blend.theta - 1), abs=1e-2)

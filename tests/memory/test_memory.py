@@ -19,7 +19,7 @@ from getd.evaluation.evaluate import evaluate
 from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.memory.fit import fit_weights
-from getd.memory.memory import EPSILON, MIN_SHARE, Memory
+from getd.memory.memory import EPSILON, FREQUENCY, MIN_SHARE, Memory, kind_of
 from getd.memory.weights import MemoryWeights, SourceWeights
 from getd.memory.with_memory import WithMemory
 from getd.models.base import ModelSizes
@@ -63,15 +63,36 @@ def expected(
     facts: Facts, relation: int, entities: list[int], position: int, candidate: int
 ) -> float:
     """What the memory adds, by going through all facts."""
+    total = 0.0
+    for source, counted in counted_candidates(facts, relation, entities, position):
+        least = 0.0 if source == FREQUENCY else MIN_SHARE
+        share = counted.count(candidate) / len(counted) if counted else 0.0
+        share = share if share >= least else 0.0
+        weights = weights_of(source)
+        total += weights.share * share + weights.log_share * log((share + EPSILON) / EPSILON)
+    return total
+
+
+def counted_candidates(
+    facts: Facts, relation: int, entities: list[int], position: int
+) -> list[tuple[str, list[int]]]:
+    """What occurs with each choice of given entities: sources, and candidates, again and again."""
     rows = [(int(r), e.tolist()) for r, e in zip(facts.relation, facts.entities, strict=True)]
-    others, total = [j for j in range(len(entities)) if j != position], 0.0
-    for given in [*combinations(others, 1), *combinations(others, 2)]:
+    others = [j for j in range(len(entities)) if j != position]
+    choices = [(), *combinations(others, 1), *combinations(others, 2)]
+    if len(others) > 2:
+        choices.append(tuple(others))
+
+    counted = []
+    for given in choices:
         candidates = [
             e[position]
             for r, e in rows
             if r == relation and all(e[j] == entities[j] for j in given)
         ]
-        total += counted(candidates, candidate, weights_of("+".join(map(str, given))))
+        counted.append(("+".join(map(str, given)) or FREQUENCY, candidates))
+        if len(given) not in (1, 2):
+            continue
         key = sorted(entities[j] for j in given)
         together = [
             e[j]
@@ -81,16 +102,8 @@ def expected(
             for j in range(len(e))
             if j not in columns
         ]
-        total += counted(
-            together, candidate, weights_of("beside" if len(given) == 1 else "beside two")
-        )
-    return total
-
-
-def counted(candidates: list[int], candidate: int, weights: SourceWeights) -> float:
-    share = candidates.count(candidate) / len(candidates) if candidates else 0.0
-    share = share if share >= MIN_SHARE else 0.0
-    return weights.share * share + weights.log_share * log((share + EPSILON) / EPSILON)
+        counted.append(("beside" if len(given) == 1 else "beside two", together))
+    return counted
 
 
 @pytest.mark.parametrize("arity", [2, 3, 4, 5])
@@ -109,6 +122,60 @@ def test_it_adds_what_going_through_all_facts_finds(arity: int) -> None:
             for i in range(6)
         ]
         assert_close(added, torch.tensor(sums, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("arity", [2, 3, 4, 5])
+@pytest.mark.parametrize("n_entities", [3, N_ENTITIES])  # with 3, entities stand in a fact twice
+def test_a_fact_left_out_is_looked_up_as_if_it_had_not_been_counted(
+    arity: int, n_entities: int
+) -> None:
+    rng = np.random.default_rng(arity)
+    facts = Facts(rng.integers(0, 2, 30), rng.integers(0, n_entities, (30, arity)))
+    memory = Memory.from_facts({arity: facts}, n_entities)
+    for row in range(8):
+        without = Memory.from_facts({arity: facts.take(np.arange(30) != row)}, n_entities)
+        relation, entities = facts.take(slice(row, row + 1)).to_tensors()
+        for position in range(arity):
+            found = memory.features(relation, entities, position, leave_out=True)
+            wanted = without.features(relation, entities, position)
+            assert found.candidates.tolist() == wanted.candidates.tolist()
+            assert_close(found.values, wanted.values)
+
+
+def test_a_fact_left_out_does_not_know_its_own_answer_alone() -> None:
+    facts = Facts(np.zeros(3, dtype=np.int64), np.array([[0, 1, 2], [3, 4, 5], [0, 4, 6]]))
+    memory = Memory.from_facts({3: facts}, 7)
+    relation, entities = facts.take(slice(0, 1)).to_tensors()
+    found = memory.features(relation, entities, 2, leave_out=True)
+    values = dict(zip(found.candidates.tolist(), found.values[:, ::2].tolist(), strict=True))
+    # By frequency, by the first entity, by the second, by both, beside either, beside both.
+    assert values == {
+        4: [0, 0, 0, 0, 0.5, 0],
+        5: [0.5, 0, 0, 0, 0, 0],
+        6: [0.5, 1, 0, 0, 0.5, 0],
+    }
+
+
+def test_of_a_relation_the_most_frequent_candidates_are_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("getd.memory.memory.MOST_FREQUENT", 2)
+    column = np.array([1, 2, 2, 3, 3, 3])
+    facts = Facts(np.zeros(6, dtype=np.int64), np.stack([column, np.arange(10, 16)], axis=1))
+    memory = Memory.from_facts({2: facts}, 20)
+    found = memory.features(torch.tensor([0]), torch.tensor([[9, 9]]), 0)
+    assert found.candidates.tolist() == [2, 3]
+    assert_close(found.values[:, 0], torch.tensor([2 / 6, 3 / 6], dtype=torch.float64))
+
+
+def test_keys_of_many_given_entities_do_not_meet() -> None:
+    """Their products leave 64 bits: all facts of large numbers have keys of their own."""
+    entities = np.random.default_rng(0).integers(0, 2**40, (20_000, 5))
+    memory = Memory(2**40)
+    lookups = memory._lookups(torch.zeros(20_000, dtype=torch.long), torch.tensor(entities), 0)
+    keys = [lookup.keys for lookup in lookups if kind_of(lookup.source, 5) == "all"]
+    assert len(keys) == 1
+    assert len(keys[0].unique()) == 20_000
 
 
 @pytest.mark.parametrize("arity", [2, 3, 4])

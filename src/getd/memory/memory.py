@@ -1,18 +1,22 @@
-r"""Memory: co-occurrence with the given entities in training, added to the scores of a model.
+r"""Memory: what the training facts alone say about a question, added to the scores of a model.
 
 .. math::
     f(c) = T \phi(c) + \sum_s w_s P_s(c) + v_s \log\frac{P_s(c) + \varepsilon}{\varepsilon}
 
 A source :math:`s` is one of these:
 
-- one or two given entities at their positions: :math:`P_s(c)` is the share of ``c`` at the open
-  position, among the facts of the relation that have these entities there;
+- ``frequency``: :math:`P_s(c)` is the share of ``c`` at the open position, among all facts of the
+  relation;
+- one or two given entities at their positions, or all of them: the same among the facts that have
+  these entities there;
 - ``beside``: the share of ``c`` among all entities in the facts of a given entity, in any relation
   and at any position, summed over the given entities;
 - ``beside two``: the same with two given entities.
 
 Shares below a hundredth count as 0, so the sums are sparse: an entity of many facts says little
-about any. The weights are fitted on validation (:mod:`~getd.memory.fit`).
+about any. Of frequencies, the highest are kept. Weights are learnt from the training facts, each
+looked up as if it were not there, and then fitted to the model on validation
+(:mod:`~getd.memory.prior`, :mod:`~getd.memory.fit`).
 """
 
 from collections.abc import Iterator
@@ -29,7 +33,10 @@ from getd.models.counts import Counts
 
 EPSILON = 1e-3  # ε
 MIN_SHARE = 0.01  # a smaller share counts as 0, so a key has a hundred candidates at most
+MOST_FREQUENT = 200  # candidates of a position of a relation, by frequency
+FREQUENCY = "frequency"  # the source that reads no given entity
 CO_OCCURRENCE = ("beside", "beside two")  # the sources that know no relation and no position
+MULTIPLIER = -7046029254386353131  # odd, so that products of 64 bits lose nothing
 
 
 class Features(NamedTuple):
@@ -40,8 +47,26 @@ class Features(NamedTuple):
     values: Tensor  # (t, 2 s): the share and its logarithm, of each source in turn
 
 
+class _LookUp(NamedTuple):
+    """Questions as keys of counts."""
+
+    name: str  # of the counts
+    source: str
+    given: tuple[int, ...]  # the positions that the keys are made of
+    keys: Tensor  # (b,)
+
+
+class _Found(NamedTuple):
+    """What occurs with the keys of a look-up."""
+
+    rows: Tensor  # (t,): the questions, ascending
+    candidates: Tensor  # (t,)
+    counts: Tensor  # (t,): of each candidate with its key
+    totals: Tensor  # (t,): of all candidates with its key
+
+
 class Memory(nn.Module):
-    """Counts of candidates next to one or two given entities; made by :meth:`from_facts`."""
+    """Counts of candidates, next to given entities and without; made by :meth:`from_facts`."""
 
     def __init__(self, n_entities: int) -> None:
         super().__init__()
@@ -52,16 +77,23 @@ class Memory(nn.Module):
     def from_facts(cls, blocks: Blocks, n_entities: int) -> Self:
         memory = cls(n_entities)
         counted: dict[str, list[tuple[Ids, Ids]]] = {}  # keys and values, by name of counts
+        sources = {}
         for arity, facts in blocks.items():
             relation, entities = facts.to_tensors()
             for position in range(arity if len(facts) else 0):
                 column = facts.entities[:, position]
-                for name, _, lookup in memory._lookups(relation, entities, position):
-                    counted.setdefault(name, []).append((lookup.numpy(), column))
+                for lookup in memory._lookups(relation, entities, position):
+                    counted.setdefault(lookup.name, []).append((lookup.keys.numpy(), column))
+                    sources[lookup.name] = lookup.source
 
+        # A fact that is taken out raises the shares of all others: some below the least may count.
         for name, parts in counted.items():
             keys, values = map(np.concatenate, zip(*parts, strict=True))
-            memory.counts[name] = Counts(keys, values, n_entities, share=True, least=MIN_SHARE)
+            if sources[name] == FREQUENCY:
+                counts = Counts(keys, values, n_entities, most=MOST_FREQUENT)
+            else:
+                counts = Counts(keys, values, n_entities, least=MIN_SHARE / 2)
+            memory.counts[name] = counts
         return memory
 
     def sources(self, arity: int, position: int) -> list[str]:
@@ -69,22 +101,31 @@ class Memory(nn.Module):
         names = [_name(given) for given in _given(arity, position)]
         return [*names, *CO_OCCURRENCE[: min(arity - 1, 2)]]
 
-    def features(self, relation: Tensor, entities: Tensor, position: int) -> Features:
-        """Look up the candidates that any source knows, for questions with this position open."""
+    def features(
+        self, relation: Tensor, entities: Tensor, position: int, leave_out: bool = False
+    ) -> Features:
+        """Look up the candidates that any source knows, for questions with this position open.
+
+        With ``leave_out`` the questions are facts that were counted: each is looked up as if it
+        had not been. Only then the column ``position`` is read.
+        """
         sources = self.sources(entities.shape[1], position)
         n_sources = len(sources)
         empty = relation[:0]
         cells = [empty]  # a question and a candidate, as one number
         columns = [empty]
         shares = [empty.double()]
-        for name, source, keys in self._lookups(relation, entities, position):
-            if name in self.counts:
-                counts = self.counts[name]
-                assert isinstance(counts, Counts)
-                rows, candidates, share = counts.find(keys)
-                cells.append(rows * self.n_entities + candidates)
-                columns.append(torch.full_like(rows, sources.index(source)))
-                shares.append(share)
+        for lookup in self._lookups(relation, entities, position):
+            found = self._find(lookup)
+            if leave_out:
+                found = self._without_fact(found, lookup, entities, position)
+            share = found.counts / found.totals.clamp(min=1)
+            kept = share >= (1e-12 if lookup.source == FREQUENCY else MIN_SHARE)
+
+            rows = found.rows[kept]
+            cells.append(rows * self.n_entities + found.candidates[kept])
+            columns.append(torch.full_like(rows, sources.index(lookup.source)))
+            shares.append(share[kept])
 
         # Several lookups may know a candidate by the same source: their features are added.
         distinct, index = torch.unique(torch.cat(cells), return_inverse=True)
@@ -97,35 +138,90 @@ class Memory(nn.Module):
         candidates = distinct % self.n_entities
         return Features(rows, candidates, sums.view(len(distinct), 2 * n_sources))
 
-    def _lookups(
-        self, relation: Tensor, entities: Tensor, position: int
-    ) -> Iterator[tuple[str, str, Tensor]]:
-        """Yield the name of counts, the source they belong to, and the keys to look up."""
+    def _lookups(self, relation: Tensor, entities: Tensor, position: int) -> Iterator[_LookUp]:
+        """Yield the look-ups for questions with this position open."""
         arity = entities.shape[1]
         for given in _given(arity, position):
-            name = _name(given)
-            chosen = entities[:, given]
-            yield f"{arity}-{position}-{name}", name, self._keys(relation, chosen)
+            source = _name(given)
+            chosen = entities[:, list(given)]
+            keys = self._keys(relation, chosen)
+            yield _LookUp(f"{arity}-{position}-{source}", source, given, keys)
 
-            # The entities of a key are in the order of their ids.
-            source = CO_OCCURRENCE[len(given) - 1]
-            ordered = chosen.sort(dim=1).values
-            yield source, source, self._keys(torch.zeros_like(relation), ordered)
+            if 0 < len(given) <= len(CO_OCCURRENCE):
+                source = CO_OCCURRENCE[len(given) - 1]
+                yield _LookUp(source, source, given, self._unordered_keys(chosen))
+
+    def _find(self, lookup: _LookUp) -> _Found:
+        keys = lookup.keys
+        if lookup.name not in self.counts:
+            return _Found(keys[:0], keys[:0], keys[:0].double(), keys[:0])
+        counts = self.counts[lookup.name]
+        assert isinstance(counts, Counts)
+        rows, candidates, weights = counts.find(keys)
+        return _Found(rows, candidates, weights, counts.total(keys)[rows])
+
+    def _without_fact(
+        self, found: _Found, lookup: _LookUp, entities: Tensor, position: int
+    ) -> _Found:
+        """Take the fact of each question out of what was counted with its key."""
+        rows = found.rows
+        arity = entities.shape[1]
+        if lookup.source not in CO_OCCURRENCE:
+            is_own = found.candidates == entities[rows, position]
+            return found._replace(counts=found.counts - is_own.double(), totals=found.totals - 1)
+
+        # The fact was counted with all of its entities that make this key.
+        counts = found.counts.clone()
+        totals = found.totals.clone()
+        for given in combinations(range(arity), len(lookup.given)):
+            has_key = (self._unordered_keys(entities[:, list(given)]) == lookup.keys)[rows]
+            for other in set(range(arity)) - set(given):
+                is_other = found.candidates == entities[rows, other]
+                counts -= (has_key & is_other).to(counts)
+                totals -= has_key.long()
+        return found._replace(counts=counts, totals=totals)
 
     def _keys(self, relation: Tensor, given: Tensor) -> Tensor:
         """Combine a relation and the given entities of each question into one number."""
+        if given.shape[1] > len(CO_OCCURRENCE):
+            return self._hashes(relation, given)
         keys = relation
         for column in given.unbind(1):
             keys = keys * self.n_entities + column
         return keys
 
+    def _hashes(self, relation: Tensor, given: Tensor) -> Tensor:
+        """The same where the numbers would be too large: two keys may be one, but hardly ever."""
+        keys = relation
+        for column in given.unbind(1):
+            keys = (keys ^ (keys >> 29)) * MULTIPLIER + column
+        return keys
+
+    def _unordered_keys(self, given: Tensor) -> Tensor:
+        """Combine the given entities of each question, in the order of their ids."""
+        ordered = given.sort(dim=1).values
+        return self._keys(torch.zeros_like(given[:, 0]), ordered)
+
 
 def _given(arity: int, position: int) -> list[tuple[int, ...]]:
-    """Return every choice of one or two of the given positions."""
+    """Return the choices of given positions: none, one, two, and all where these are more."""
     others = [j for j in range(arity) if j != position]
-    return [*combinations(others, 1), *combinations(others, 2)]
+    few = [(), *combinations(others, 1), *combinations(others, 2)]
+    return few if len(others) <= 2 else [*few, tuple(others)]
 
 
 def _name(given: tuple[int, ...]) -> str:
     """Name given positions: ``"0"``, ``"0+2"``."""
-    return "+".join(map(str, given))
+    return "+".join(map(str, given)) or FREQUENCY
+
+
+def kind_of(source: str, arity: int) -> str:
+    """Return what a source is, whatever the positions: ``"one"``, ``"two"``, ``"all"`` ...
+
+    >>> [kind_of(source, 4) for source in ("frequency", "0", "0+2", "0+1+2", "beside")]
+    ['frequency', 'one', 'two', 'all', 'beside']
+    """
+    if source == FREQUENCY or source in CO_OCCURRENCE:
+        return source
+    n_given = source.count("+") + 1
+    return "all" if n_given == arity - 1 and n_given > 1 else ("one", "two")[n_given - 1]

@@ -14,39 +14,74 @@ from getd.models.aliases import Candidates
 class Counts(Module):
     """How often each value occurs with each key: CSR arrays over the distinct keys, ascending.
 
-    With ``share`` the weight of a value is not its count but its share in the count of the key;
-    values with less than ``least`` are left out.
+    With ``share`` the weight of a value is not its count but its share in the count of the key.
+    Values with a share of less than ``least`` are left out, and all but the ``most`` frequent ones
+    of a key.
     """
 
     keys: Tensor  # (k,)
     offsets: Tensor  # (k + 1,): the values of key i are values[offsets[i]:offsets[i + 1]]
     values: Tensor
     weights: Tensor  # float64
+    totals: Tensor  # (k,): how many values each key has, those that are left out included
 
     def __init__(
-        self, keys: Ids, values: Ids, n_values: int, *, share: bool = False, least: float = 0.0
+        self,
+        keys: Ids,
+        values: Ids,
+        n_values: int,
+        *,
+        share: bool = False,
+        least: float = 0.0,
+        most: int | None = None,
     ) -> None:
         super().__init__()
         distinct, numbers, totals = np.unique(keys, return_inverse=True, return_counts=True)
         pairs = numbers.reshape(-1) * n_values + values
         distinct_pairs, counts = np.unique(pairs, return_counts=True)
         owners, values = np.divmod(distinct_pairs, n_values)
-        weights = counts / totals[owners] if share else counts
+        shares = counts / totals[owners]
+        weights = shares if share else counts
 
-        kept = weights >= least
+        kept = shares >= least
+        if most is not None:
+            kept &= _rank_in_group(owners, counts) < most
         offsets = owners[kept].searchsorted(np.arange(len(distinct) + 1))
         self.register_buffer("keys", torch.tensor(distinct))
         self.register_buffer("offsets", torch.tensor(offsets))
         self.register_buffer("values", torch.tensor(values[kept]))
         self.register_buffer("weights", torch.tensor(weights[kept], dtype=torch.float64))
+        self.register_buffer("totals", torch.tensor(totals))
 
     def find(self, keys: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return what occurs with these keys: rows of ``keys``, ascending, values and weights."""
+        index, starts, sizes = self._spans(keys)
+        picks, rows = expand_spans(starts, sizes)
+        return rows, self.values[picks], self.weights[picks]
+
+    def total(self, keys: Tensor) -> Tensor:
+        """Return how many values each key has."""
+        index, _, _ = self._spans(keys)
+        return torch.where(self.keys[index] == keys, self.totals[index], 0)
+
+    def _spans(self, keys: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return where each key is, where its values start, and their number."""
         index = torch.searchsorted(self.keys, keys).clamp(max=len(self.keys) - 1)
         starts = self.offsets[index]
         sizes = torch.where(self.keys[index] == keys, self.offsets[index + 1] - starts, 0)
-        picks, rows = expand_spans(starts, sizes)
-        return rows, self.values[picks], self.weights[picks]
+        return index, starts, sizes
+
+
+def _rank_in_group(owners: Ids, counts: Ids) -> Ids:
+    """Rank pairs among those of their owner, the highest count first; owners ascend.
+
+    >>> _rank_in_group(np.array([0, 0, 0, 1]), np.array([1, 5, 1, 2])).tolist()
+    [1, 0, 2, 0]
+    """
+    order = np.lexsort((-counts, owners))  # stable: equal counts keep their order
+    ranks = np.empty_like(order)
+    ranks[order] = np.arange(len(owners)) - np.searchsorted(owners, owners[order])
+    return ranks
 
 
 class CountsByName(ModuleDict):
