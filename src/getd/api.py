@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from getd.choices import Preset
 from getd.datasets.catalogue import DataSet, cache_folder, list_datasets
 from getd.datasets.convert import convert as convert
 from getd.datasets.load import load as load
@@ -76,16 +77,19 @@ def train(
     overwrite: bool = False,
     callbacks: Callbacks | None = None,
     ask_test: bool = True,
+    preset: Preset | None = None,
     **training: Any,
 ) -> Run:
     """Train a model on a knowledge base and leave a run folder.
+
+    What is not given is chosen for the data by the rules of :mod:`getd.training.defaults`.
 
     Parameters
     ----------
     kb
         The knowledge base; None, with ``resume``: that of the run.
     model
-        The name of the model; by default that of the config, or ``getd``.
+        The name of the model; by default that of the config, or ``encoder``.
     out
         The run folder; by default ``runs/DATA-MODEL``.
     config
@@ -96,6 +100,8 @@ def train(
         Replace an existing run.
     ask_test
         Evaluate the finished model on test, once, if there is a test split.
+    preset
+        ``paper``: train GETD with the paper's plain settings, and choose nothing for the data.
     training
         Settings of ``[training]``; they take precedence over the config.
     """
@@ -103,20 +109,25 @@ def train(
     from getd.runs.config import Config
     from getd.runs.folder import RunFolder
     from getd.training import start
+    from getd.training.defaults import default_model
 
     if not isinstance(config, Config):
-        config = Config.parse(config or {}, model, **training)
-    elif model or training:
-        config = Config.parse(config.given, model, **training)
+        config = Config.parse(_with_preset(config or {}, preset), model, **training)
+    elif model or training or preset:
+        config = Config.parse(_with_preset(config.given, preset), model, **training)
     if kb is None:
         if not (resume and out):
             raise ConfigError("expected a knowledge base, or a run to resume")
         kb = RunFolder(Path(out)).read_knowledge_base()
 
+    folder = Path(out) if out else Path("runs") / f"{kb.name}-{default_model(config)}"
+    if not (resume and RunFolder(folder).exists()):
+        config = _for_data(config, kb, callbacks)
+
     opened = start.train(
         kb,
         config,
-        out,
+        folder,
         resume=resume,
         overwrite=overwrite,
         callbacks=callbacks,
@@ -124,6 +135,23 @@ def train(
     )
     _draw_pictures(opened.folder)
     return Run(opened)
+
+
+def _with_preset(tables: Mapping[str, Any], preset: Preset | None) -> Mapping[str, Any]:
+    return tables if preset is None else {**tables, "preset": preset}
+
+
+def _for_data(config: Config, kb: KnowledgeBase, callbacks: Callbacks | None) -> Config:
+    """Choose what a config leaves open, and say so."""
+    from getd.training.defaults import describe_choice, fill_in
+
+    if not kb.splits.get("train"):
+        return config
+    chosen = fill_in(config, kb)
+    sentence = describe_choice(config, chosen, kb)
+    if callbacks and sentence:
+        callbacks.on_choice(sentence)
+    return chosen
 
 
 def _draw_pictures(folder: RunFolder) -> None:

@@ -44,6 +44,8 @@ Schedule = Literal["exponential", "linear"]
 NormKind = Literal["rms", "batch", "none"]
 DeviceName = Literal["auto", "cpu", "cuda"]
 Precision = Literal["auto", "fp32", "bf16"]
+Preset = Literal["auto", "paper"]
+PRESETS: tuple[Preset, ...] = ("auto", "paper")
 
 # Evaluation, tuning, export
 Ties = Literal["realistic", "optimistic", "pessimistic"]

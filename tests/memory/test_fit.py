@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.memory.fit import CERTAIN, PRIOR, Fit, Slot, choose_fits, fit_weights, ways_to_fit
+from getd.memory.fit import (
+    BLEND_PRIOR,
+    CERTAIN,
+    PRIOR,
+    Fit,
+    Slot,
+    choose_fits,
+    fit_weights,
+    ways_to_fit,
+)
 from getd.memory.memory import Memory
 from getd.memory.prior import learn_prior
 from getd.memory.questions import SCALES, Questions, soft_step
@@ -85,7 +92,8 @@ def slot() -> Slot:
     deviation = questions.features.std(dim=0, correction=0)
     deviation[deviation == 0] = 1.0
     prior = learn_prior(memory, kb.split("train"), kb.known("train"))["3-2"]
-    return Slot(questions._replace(features=questions.features / deviation), prior * deviation)
+    scaled = questions._replace(features=questions.features / deviation)
+    return Slot(scaled, prior * deviation, memory.sources(3, 2))
 
 
 def test_the_likeliest_weights_are_where_likelihood_and_prior_are_in_balance(slot: Slot) -> None:
@@ -123,19 +131,18 @@ def made_up(seed: int, n: int, right: float) -> Slot:
         rest=torch.full((n, len(SCALES)), -30.0, dtype=torch.float64),
         highest=torch.full((n, 1), -30.0, dtype=torch.float64),
     )
-    return Slot(questions, torch.ones(1, dtype=torch.float64))
+    return Slot(questions, torch.ones(1, dtype=torch.float64), ["0"])
 
 
 def test_a_position_goes_its_own_way_only_where_it_certainly_gains() -> None:
     """Everywhere the prior is right, in one position it is wrong."""
     usual = {str(i): made_up(i, 200, right=0.9) for i in range(3)}
-    fits, blend = choose_fits({**usual, "wrong": made_up(7, 200, right=0.1)})
-    assert blend.theta > 0
+    fits = choose_fits({**usual, "wrong": made_up(7, 200, right=0.1)})
     assert fits["wrong"].theta < 0
     assert all(fits[name].theta > 0 for name in usual)
 
     few = made_up(7, 4, right=0.5)
-    fits, blend = choose_fits({**usual, "few": few})
+    fits = choose_fits({**usual, "few": few})
     assert fits["few"].theta > 0
     assert CERTAIN > 0
 
@@ -150,10 +157,13 @@ def test_an_arity_without_validation_facts_follows_the_others() -> None:
     assert weights["2-0"].sources
 
 
-def test_losses_of_positions_add_up_in_the_blend() -> None:
+def test_the_blend_fits_the_positions_together() -> None:
+    """A position without questions shows it: the loss of all others is in balance there."""
     slots = {"a": made_up(0, 30, right=0.8), "b": made_up(1, 50, right=0.7)}
-    _, blend = choose_fits(slots)
-    number = SCALES.index(blend.scale)
-    losses = [partial(slot.questions.blended(slot.prior).loss, scale=number) for slot in slots.values()]
-    gradient = sum(float(loss(blend.theta).gradient) for loss in losses)
-    assert gradient == pytest.approx(-2 * float(blend.theta - 1), abs=1e-2)
+    silent = Slot(None, torch.ones(1, dtype=torch.float64), ["0"])
+    theta, scale = choose_fits({**slots, "silent": silent})["silent"]
+    gradient = 0.0
+    for slot in slots.values():
+        assert slot.questions is not None
+        gradient += float(slot.questions.loss(theta, SCALES.index(scale)).gradient)
+    assert gradient == pytest.approx(-2 * BLEND_PRIOR * float(theta - 1), abs=1e-3)

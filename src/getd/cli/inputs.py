@@ -6,6 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from getd.choices import Preset
 from getd.cli.options import Reading
 from getd.cli.output import print_notices
 from getd.cli.progress import download_progress
@@ -40,6 +41,7 @@ def read_config(
     model: str | None,
     data: str | None,
     seed: int | None = None,
+    preset: Preset | None = None,
 ) -> Config:
     """Parse a config file with the flags that take precedence over it.
 
@@ -51,6 +53,8 @@ def read_config(
     tables = override(read_toml(path) if path else {}, assignments or [])
     if seed is not None:
         tables = override(tables, [f"training.seed={seed}"])
+    if preset:
+        tables["preset"] = preset
     if data:
         tables["data"] = data
     elif not isinstance(tables.get("data", ""), str):

@@ -109,7 +109,11 @@ def training_progress(quiet: bool) -> Iterator[Callbacks]:
             if bars.disable and not quiet:
                 print_message(f"epoch {epoch.epoch}{bar.last_epoch}")
 
-        yield replace(bar.callbacks(), on_epoch=on_epoch)
+        def on_choice(choice: str) -> None:
+            if not quiet:
+                print_message(choice)
+
+        yield replace(bar.callbacks(), on_epoch=on_epoch, on_choice=on_choice)
 
 
 class TuningBars:

@@ -15,10 +15,10 @@ where reciprocal ranks are highest, with a sigmoid in place of "is above".
 How much of this a position takes is decided on facts that it was not fitted on.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -39,6 +39,12 @@ CERTAIN = 1.0  # standard errors that another way must gain by
 BLEND = 1  # the number of the usual way, unless all positions together gain by another
 
 
+class LossAtScale(Protocol):
+    """A loss of weights; ``scale`` is an index of SCALES."""
+
+    def __call__(self, theta: Tensor, scale: int) -> Bowl: ...
+
+
 class Fit(NamedTuple):
     theta: Tensor
     scale: float  # T
@@ -46,69 +52,65 @@ class Fit(NamedTuple):
 
 @dataclass(frozen=True)
 class Slot:
-    """The questions of a position, and the weights that the training facts give it."""
+    """A position: its questions, if it has any, and the weights that training facts give it."""
 
-    questions: Questions
+    questions: Questions | None
     prior: Tensor
+    sources: Sequence[str]
 
 
 def fit_weights(
     model: ScoringModel, memory: Memory, kb: KnowledgeBase, sample: Sample = None
 ) -> dict[str, MemoryWeights]:
-    """Fit the weights for each arity and position, ``"4-0"``; test is not read."""
-    prior = learn_prior(memory, kb.split("train"), kb.known("train"))
+    """Fit the weights for each arity and position, ``"4-0"``; test is not read.
+
+    Positions without validation facts follow the blend of the others.
+    """
+    priors = learn_prior(memory, kb.split("train"), kb.known("train"))
     known = known_for_choosing(kb)
+    blocks = sample_facts(kb.split("valid"), sample)
 
     slots = {}
-    sources = {}
-    for arity, facts in sample_facts(kb.split("valid"), sample).items():
-        chosen = sample_facts({arity: facts}, SAMPLE)[arity]
-        for position in range(arity):
-            name = f"{arity}-{position}"
-            questions = Questions.score(model, memory, chosen, position, known)
-            weights = prior.get(name, start_weights(memory, arity, position))
-            slots[name] = Slot(questions, weights)
-            sources[name] = memory.sources(arity, position)
-
-    # Positions without validation facts follow the others.
     for arity in kb.arities:
         for position in range(arity):
-            sources.setdefault(f"{arity}-{position}", memory.sources(arity, position))
-    weights = {}
-    chosen_fits, blend = choose_fits(slots)
-    for name, names in sources.items():
-        arity, position = map(int, name.split("-"))
-        first = prior.get(name, start_weights(memory, arity, position))
-        fit = chosen_fits.get(name, Fit(blend.theta * first, blend.scale))
-        weights[name] = _weights(fit, names)
-    return weights
+            name = f"{arity}-{position}"
+            prior = priors.get(name, start_weights(memory, arity, position))
+            questions = None
+            if arity in blocks:
+                facts = sample_facts({arity: blocks[arity]}, SAMPLE)[arity]
+                questions = Questions.score(model, memory, facts, position, known)
+            slots[name] = Slot(questions, prior, memory.sources(arity, position))
+
+    fits = choose_fits(slots)
+    return {name: _weights(fits[name], slot.sources) for name, slot in slots.items()}
 
 
-def choose_fits(slots: Mapping[str, Slot]) -> tuple[dict[str, Fit], Fit]:
-    """Choose a fit for each position; return them with the blend of all positions.
+def choose_fits(slots: Mapping[str, Slot]) -> dict[str, Fit]:
+    """Choose a fit for each position.
 
     Each way to fit is tried on one half of the questions and measured on the other. Another way
     than the blend is taken where all positions together certainly gain by it, and another one than
     that where a position does.
     """
-    gains: dict[str, list[Tensor]] = {name: [] for name in slots}  # reciprocal ranks: (ways, b)
+    asked = {name: slot.questions for name, slot in slots.items() if slot.questions is not None}
+    measured: dict[str, list[Tensor]] = {name: [] for name in asked}  # reciprocal ranks: (ways, b)
     for is_fitted in (0, 1):
         halves = {}
         others = {}
-        for name, slot in slots.items():
-            mask = torch.arange(len(slot.questions.rest)) % 2 == is_fitted
-            halves[name] = Slot(slot.questions.take(mask), slot.prior)
-            others[name] = slot.questions.take(~mask)
-        for name, fits in _all_fits(halves)[0].items():
-            ranks = [others[name].reciprocal_ranks(*fit) for fit in fits]
-            gains[name].append(torch.stack(ranks))
+        for name, questions in asked.items():
+            mask = torch.arange(len(questions.rest)) % 2 == is_fitted
+            halves[name] = replace(slots[name], questions=questions.take(mask))
+            others[name] = questions.take(~mask)
+        for name, ways in _all_fits(halves).items():
+            ranks = [others[name].reciprocal_ranks(*fit) for fit in ways]
+            measured[name].append(torch.stack(ranks))
 
-    fits, blend = _all_fits(slots)
-    measured = {name: torch.cat(parts, dim=1) for name, parts in gains.items()}
-    if not measured:
-        return {}, blend
-    usual = _way(torch.cat(list(measured.values()), dim=1), usual=BLEND)
-    return {name: fits[name][_way(ranks, usual)] for name, ranks in measured.items()}, blend
+    fits = {}
+    ranks_of = {name: torch.cat(parts, dim=1) for name, parts in measured.items()}
+    usual = _way(torch.cat(list(ranks_of.values()), dim=1), BLEND) if ranks_of else BLEND
+    for name, ways in _all_fits(slots).items():
+        fits[name] = ways[_way(ranks_of[name], usual) if name in asked else BLEND]
+    return fits
 
 
 def _way(ranks: Tensor, usual: int) -> int:
@@ -121,13 +123,18 @@ def _way(ranks: Tensor, usual: int) -> int:
     return best if total[best] > 0 else usual
 
 
-def _all_fits(slots: Mapping[str, Slot]) -> tuple[dict[str, list[Fit]], Fit]:
-    """Fit in every way at each position; returns the blend of all positions too."""
-    blend = _blend([slot.questions.blended(slot.prior) for slot in slots.values()])
+def _all_fits(slots: Mapping[str, Slot]) -> dict[str, list[Fit]]:
+    """Fit in every way at each position."""
+    blended = []
+    for slot in slots.values():
+        if slot.questions is not None:
+            blended.append(slot.questions.blended(slot.prior))
+    share, scale = _blend(blended)
+
     fits = {}
     for name, slot in slots.items():
-        fits[name] = ways_to_fit(slot.questions, Fit(blend.theta * slot.prior, blend.scale))
-    return fits, blend
+        fits[name] = ways_to_fit(slot.questions, Fit(share * slot.prior, scale))
+    return fits
 
 
 def _blend(blended: Sequence[Questions]) -> Fit:
@@ -144,18 +151,21 @@ def _blend(blended: Sequence[Questions]) -> Fit:
     return Fit(theta.clamp(min=0.0), scale)
 
 
-def ways_to_fit(questions: Questions, blend: Fit) -> list[Fit]:
+def ways_to_fit(questions: Questions | None, blend: Fit) -> list[Fit]:
     """Fit in several ways.
 
     These are the model alone, the blend of all positions, the likeliest weights around it and
-    around none, and from each of them the weights near by that rank best.
+    around none, and from each of them the weights near by that rank best. Without questions there
+    are the first two.
     """
+    nothing = torch.zeros_like(blend.theta)
+    fits = [Fit(nothing, 1.0), blend]
+    if questions is None:
+        return fits
+
     deviation = questions.features.std(dim=0, correction=0)
     deviation[deviation == 0] = 1.0
     scaled = questions._replace(features=questions.features / deviation)
-
-    nothing = torch.zeros_like(blend.theta)
-    fits = [Fit(nothing, 1.0), blend]
     for centre in (blend.theta * deviation, nothing):
         likely = _likeliest(scaled.loss, centre, PRIOR, blend.scale)
         ranked = _best_ranked(scaled, likely)
@@ -163,9 +173,7 @@ def ways_to_fit(questions: Questions, blend: Fit) -> list[Fit]:
     return fits
 
 
-def _likeliest(
-    loss: Callable[[Tensor, int], Bowl], centre: Tensor, prior: float, scale: float = 1.0
-) -> Fit:
+def _likeliest(loss: LossAtScale, centre: Tensor, prior: float, scale: float = 1.0) -> Fit:
     """Minimise a loss of weights and the number of a scale, beginning with a scale.
 
     It is convex in both, so scales are tried upwards and downwards for as long as it falls.

@@ -83,7 +83,7 @@ def _learn_shared(memory: Memory, blocks: Blocks, known: KnownAnswers) -> Tensor
 
 def _samples(blocks: Blocks, number: int) -> dict[int, Facts]:
     """Draw so many facts of each arity."""
-    samples = {}
+    samples: dict[int, Facts] = {}
     for arity, facts in blocks.items():
         samples |= sample_facts({arity: facts}, number)
     return samples

@@ -252,7 +252,7 @@ class DotProductModel(ScoringModel):
         query = self.query(relation, entities, position)
         vectors = self.candidates(position)
         if candidates is not None:
-            vectors = _rows(vectors, candidates)
+            vectors = rows_of(vectors, candidates)
         if vectors.dim() == 2:
             return query @ vectors.T
         return torch.einsum("bd,bmd->bm", query, vectors)
@@ -277,15 +277,15 @@ class DotProductModel(ScoringModel):
         tables = [self.candidates(position) for position in range(own.shape[1])]
         first = tables[0]
         if any(table is not first for table in tables):
-            own_vectors = torch.stack(list(map(_rows, tables, own.unbind(1))), dim=1)
+            own_vectors = torch.stack(list(map(rows_of, tables, own.unbind(1))), dim=1)
             if shared is None:
                 return own_vectors, None
-            return own_vectors, torch.stack(list(map(_rows, tables, shared)))
+            return own_vectors, torch.stack(list(map(rows_of, tables, shared)))
 
         # One table is read once, so it gets one gradient.
         if shared is None:
-            return _rows(first, own), None
-        vectors = _rows(first, torch.cat([own.flatten(), shared.flatten()]))
+            return rows_of(first, own), None
+        vectors = rows_of(first, torch.cat([own.flatten(), shared.flatten()]))
         own_vectors, shared_vectors = torch.split(vectors, [own.numel(), shared.numel()])
         return own_vectors.view(*own.shape, -1), shared_vectors.view(*shared.shape, -1)
 
@@ -300,14 +300,14 @@ class DotProductModel(ScoringModel):
             r = len(part)
             given = entities.repeat_interleave(r, dim=0)
             queries = self.query(part.repeat(b), given, 0).view(b, r, -1)
-            first = _rows(self.candidates(0), entities[:, 0])  # (b, d)
+            first = rows_of(self.candidates(0), entities[:, 0])  # (b, d)
             return (queries @ first.unsqueeze(2)).squeeze(2)
 
         relations = torch.arange(self.n_relations, device=entities.device)
         return score_in_parts(score, relations, RELATION_BATCH // max(1, b))
 
 
-def _rows(table: Tensor, ids: Tensor) -> Tensor:
+def rows_of(table: Tensor, ids: Tensor) -> Tensor:
     """Look rows up; a learnt table gets a sparse gradient, so a step need not touch all of it."""
     return embedding(ids, table, sparse=table.is_leaf)
 

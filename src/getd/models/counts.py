@@ -55,7 +55,7 @@ class Counts(Module):
 
     def find(self, keys: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return what occurs with these keys: rows of ``keys``, ascending, values and weights."""
-        index, starts, sizes = self._spans(keys)
+        _, starts, sizes = self._spans(keys)
         picks, rows = expand_spans(starts, sizes)
         return rows, self.values[picks], self.weights[picks]
 

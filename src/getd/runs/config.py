@@ -8,10 +8,12 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from getd.choices import (
+    PRESETS,
     DeviceName,
     KvsAllLoss,
     OptimizerName,
     Precision,
+    Preset,
     RegimeName,
     SampledLoss,
     Schedule,
@@ -21,7 +23,7 @@ from getd.errors import ConfigError, nearest
 from getd.models.registry import MODELS, model_settings
 from getd.models.settings import ModelSettings, TensorModelSettings
 
-SECTIONS = ("data", "model", "training", "memory", "published", "row")
+SECTIONS = ("data", "preset", "model", "training", "memory", "published", "row")
 
 
 class MemorySettings(Settings):
@@ -39,6 +41,9 @@ class TrainSettings(Settings):
     # Only with the regime ``kvsall``
     kvsall_loss: KvsAllLoss = "softmax"  # bce-over-softmax is that of the released code
     question_weight: NonNegativeFloat = 0.0  # softmax: questions weigh their answers to this power
+    drawn_candidates: PositiveInt | None = (
+        None  # besides the answers of a batch; None: all entities
+    )
 
     # Only with the regime ``sampled``
     negatives: PositiveInt = 256  # drawn for each position; as many as there are entities: all
@@ -99,6 +104,7 @@ class Config:
     memory: MemorySettings
     data: Any = None  # a name or a path, used where no other data is named
     published: Any = None  # metrics to show next to the result
+    preset: Preset = "auto"  # auto: getd.train chooses what is not given; paper: plain defaults
     given: Mapping[str, Any] = field(default_factory=dict, repr=False)  # as the user wrote it
 
     @classmethod
@@ -126,8 +132,13 @@ class Config:
             checked = checked.model_copy(update={"norms_by_position": by_position})
 
         memory = build(MemorySettings, section_of(tables, "memory"), "memory")
+        preset = tables.get("preset", "auto")
+        if preset not in PRESETS:
+            expected = " or ".join(PRESETS)
+            hint = nearest(preset, PRESETS) if isinstance(preset, str) else ""
+            raise ConfigError(f"preset is {expected}, found {preset!r}{hint}")
         extra = {key: tables[key] for key in ("data", "published") if key in tables}
-        return cls(name, checked, chosen, memory, given=given, **extra)
+        return cls(name, checked, chosen, memory, given=given, preset=preset, **extra)
 
     def with_values(self, values: Mapping[str, Any]) -> Self:
         """Parse the config again with other values, named ``section.key``."""

@@ -28,6 +28,8 @@ class Callbacks:
     should_stop: Callable[[], bool] = lambda: False
     # Before the first batch: the number of epochs that the settings ask for.
     on_start: Callable[[int], None] = lambda epochs: None
+    # Before the training: what was chosen for the data, in one line.
+    on_choice: Callable[[str], None] = lambda choice: None
 
 
 class Interrupted(KeyboardInterrupt):

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from getd.choices import Preset
 from getd.cli.inputs import load_data, read_config
 from getd.cli.options import (
     Assignments,
@@ -29,6 +30,13 @@ def train(
     out: Annotated[Path | None, Parameter(help="Run folder. Default: runs/DATA-MODEL.")] = None,
     config: ConfigFile = None,
     set: Assignments = None,  # noqa: A002
+    preset: Annotated[
+        Preset | None,
+        Parameter(
+            help="auto (default): choose what is not given for the data. "
+            "paper: GETD with the paper's plain settings."
+        ),
+    ] = None,
     seed: Annotated[
         int | None, Parameter(help="Random seed for weights, batches and dropout (training.seed).")
     ] = None,
@@ -42,7 +50,7 @@ def train(
     from getd.api import train as train_model
 
     # A mistake in the settings shows before any data is read.
-    settings = read_config(config, set, model, data, seed)
+    settings = read_config(config, set, model, data, seed, preset)
     if settings.data is None and not (resume and out):
         raise ConfigError("no data: name it after train, or as data = … in the config")
     kb = None if settings.data is None else load_data(settings.data, reading)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 import numpy as np
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from getd.facts.facts import Facts
 from getd.facts.known_answers import Position
-from getd.models.base import DotProductModel, ScoringModel
+from getd.models.base import DotProductModel, ScoringModel, rows_of
 from getd.runs.config import TrainSettings
 from getd.training.losses import KVSALL_LOSSES
 from getd.training.losses.base import LabelledScores, Loss, Pairs
@@ -49,7 +49,21 @@ class KvsAll(Regime):
         rows = torch.tensor(answers.rows, device=self.device)
         pairs = (rows, torch.tensor(answers.values, device=self.device))
         relation, entities = facts.to_tensors(self.device)
-        return KvsAllStep(relation, entities, position, pairs, self.settings, self.buffers)
+        step = KvsAllStep(relation, entities, position, pairs, self.settings, self.buffers)
+        return step if position is None else self._with_drawn_candidates(step, batch)
+
+    def _with_drawn_candidates(self, step: KvsAllStep, batch: Batch) -> KvsAllStep:
+        """Leave the answers of the batch and some other entities as candidates."""
+        number = self.settings.drawn_candidates
+        if number is None or number >= self.n_entities:
+            return step
+        rng = np.random.default_rng([self.settings.seed, *batch.seed])
+        drawn = torch.tensor(rng.integers(0, self.n_entities, number), device=self.device)
+
+        rows, answers = step.answers
+        candidates, columns = torch.unique(torch.cat([answers, drawn]), return_inverse=True)
+        pairs = (rows, columns[: len(answers)])
+        return replace(step, answers=pairs, candidates=candidates)
 
 
 @dataclass(frozen=True)
@@ -62,6 +76,7 @@ class KvsAllStep:
     answers: Pairs  # rows, ascending, and entities or relations
     settings: TrainSettings
     buffers: Buffers
+    candidates: Tensor | None = None  # entities, ascending, that ``answers`` number; None: all
 
     def backward(self, model: ScoringModel) -> float:
         settings = self.settings
@@ -98,13 +113,15 @@ class KvsAllStep:
         if self.position is None:
             return model.relation_query(self.entities), model.relation_candidates()
         query = model.query(self.relation, self.entities, self.position)
-        return query, model.candidates(self.position)
+        table = model.candidates(self.position)
+        return query, table if self.candidates is None else rows_of(table, self.candidates)
 
     def _scores(self, model: ScoringModel) -> Tensor:
         """The scores of all candidates, ``(b, m)``."""
         if self.position is None:
             return model.score_relations(self.entities)
-        return model.score_candidates(self.relation, self.entities, self.position)
+        candidates = self.candidates
+        return model.score_candidates(self.relation, self.entities, self.position, candidates)
 
     def _weights(self) -> Tensor | None:
         """The weights of the questions, ``(b, 1)``, which grow with the number of their answers."""

@@ -1,0 +1,129 @@
+"""Defaults that follow the shape of the data: what a config leaves open, chosen by a few rules.
+
+The rules were fitted on validation of the fitting kinds of ``experiments/collection``, half of
+which no rule has seen. They hold for the models named in ``RULES``; other models, and the preset
+``paper``, keep the defaults of their settings.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import log2
+from typing import Any, Self
+
+from getd.facts.facts import count
+from getd.facts.knowledge_base import KnowledgeBase
+from getd.runs.config import Config
+
+DEFAULT_MODEL = "encoder"  # where neither a model nor any setting of one is given
+STEPS = 5000  # of the optimiser, that a training takes if its epochs allow
+MAX_VALIDATION = 5000  # facts that an epoch is validated on
+MANY_ENTITIES = 16_384  # from which on some are drawn as candidates
+DRAWN = 8192
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What rules look at."""
+
+    facts: int
+    questions: int  # one for each position of each fact
+    entities: int
+    arities: tuple[int, ...]
+    validation_facts: int
+
+    @classmethod
+    def of(cls, kb: KnowledgeBase) -> Self:
+        train = kb.split("train")
+        return cls(
+            facts=count(train),
+            questions=sum(len(facts) * facts.arity for facts in train.values()),
+            entities=kb.n_entities,
+            arities=tuple(kb.arities),
+            validation_facts=count(kb.splits.get("valid", {})),
+        )
+
+
+Rule = Callable[[Shape], dict[str, Any]]  # to settings by section and key, "training.epochs"
+
+
+def encoder_rule(shape: Shape) -> dict[str, Any]:
+    """Some five thousand steps; small sets in small batches, large ones in fewer epochs."""
+    batch_size = _power_of_two(shape.questions / 60, 64, 512)
+    steps_per_epoch = max(1, round(shape.questions / batch_size))
+    epochs = min(max(round(STEPS / steps_per_epoch), 20), 150)
+    return {
+        "training.batch_size": batch_size,
+        "training.epochs": epochs,
+        "training.patience": max(10, epochs // 3),
+        "training.drawn_candidates": DRAWN if shape.entities > MANY_ENTITIES else None,
+    }
+
+
+def getd_rule(shape: Shape) -> dict[str, Any]:
+    """Much dropout, and averaged weights; one ring for all arities."""
+    return {
+        "model.entity_dropout": 0.2,
+        "model.query_dropout": 0.4,
+        "model.shared_ring": len(shape.arities) > 1,
+        "training.learning_rate": 0.004,
+        "training.label_smoothing": 0.1,
+        "training.ema": 0.997,
+        "training.batch_size": _power_of_two(shape.facts / 40, 16, 128),
+    }
+
+
+RULES: Mapping[str, Rule] = {"encoder": encoder_rule, "getd": getd_rule}
+
+
+def default_model(config: Config) -> str:
+    """Return the model that a config asks for; settings without a name are those of GETD."""
+    is_open = config.preset == "auto" and not config.given.get("model")
+    return DEFAULT_MODEL if is_open else config.model_name
+
+
+def fill_in(config: Config, kb: KnowledgeBase) -> Config:
+    """Choose what a config leaves open; what it says stays as it is."""
+    name = default_model(config)
+    if config.preset != "auto" or name not in RULES:
+        return config
+
+    shape = Shape.of(kb)
+    chosen = {"model.name": name, **RULES[name](shape)}
+    if shape.validation_facts:
+        chosen["memory.use"] = True
+    if shape.validation_facts > MAX_VALIDATION:
+        chosen["training.validation_sample"] = MAX_VALIDATION
+    return config.with_values({key: chosen[key] for key in chosen if not _is_given(config, key)})
+
+
+def describe_choice(before: Config, after: Config, kb: KnowledgeBase) -> str | None:
+    """Say in one line what :func:`fill_in` chose; None if there was nothing to choose."""
+    chosen = []
+    for section in ("model", "training", "memory"):
+        values = after.given.get(section, {})
+        for key, value in values.items():
+            name = f"{section}.{key}"
+            if not _is_given(before, name) and value not in (None, False):
+                chosen.append(key if value is True else f"{key} {value}")
+    if not chosen:
+        return None
+
+    shape = Shape.of(kb)
+    arities = ", ".join(map(str, shape.arities))
+    data = f"{shape.facts:,} facts of arity {arities}, {shape.entities:,} entities"
+    words = ", ".join(chosen).replace("memory.use", "memory").replace("name ", "model ")
+    return f"chosen for {data}: {words}"
+
+
+def _is_given(config: Config, name: str) -> bool:
+    section, _, key = name.partition(".")
+    return key in config.given.get(section, {})
+
+
+def _power_of_two(number: float, least: int, most: int) -> int:
+    """Round to a power of two between two others.
+
+    >>> [_power_of_two(number, 64, 512) for number in (10, 100, 200, 9000)]
+    [64, 128, 256, 512]
+    """
+    return int(min(max(2 ** round(log2(max(number, 1))), least), most))
