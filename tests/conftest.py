@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from getd.cli.app import main
+
+if TYPE_CHECKING:
+    from getd.runs.folder import RunFolder
 
 os.environ.setdefault(
     "OMP_NUM_THREADS", "1"
@@ -52,6 +59,41 @@ def getd(capfd: pytest.CaptureFixture[str]) -> Callable[..., Result]:
         return Result(code, *capfd.readouterr())
 
     return run
+
+
+DrawPictures = Callable[["RunFolder"], None]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def draw_pictures() -> Iterator[DrawPictures]:
+    """Trainings build the figures of their run and do not render them; yields what renders them.
+
+    Matplotlib takes longer to render two figures than a tiny model takes to train.
+    """
+    from getd import api
+
+    draw = api._draw_pictures
+    with patch.object(api, "_draw_pictures", partial(draw_unrendered, draw)):
+        yield draw
+
+
+def draw_unrendered(draw: DrawPictures, folder: RunFolder) -> None:
+    """Draw the pictures of a run up to the last step, which leaves empty files."""
+    if find_spec("matplotlib") is None:
+        draw(folder)
+        return
+
+    def leave_empty(_: object, path: Path, **given: object) -> None:
+        path.touch()
+
+    with patch("matplotlib.figure.Figure.savefig", leave_empty):
+        draw(folder)
+
+
+@pytest.fixture
+def rendered_pictures(draw_pictures: DrawPictures, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pictures of runs are rendered, as they are for users."""
+    monkeypatch.setattr("getd.api._draw_pictures", draw_pictures)
 
 
 @pytest.fixture(scope="session")
