@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from getd.cli.app import main
 
 if TYPE_CHECKING:
     from getd.runs.folder import RunFolder
+    from getd.runs.opened import OpenedRun
 
 os.environ.setdefault(
     "OMP_NUM_THREADS", "1"
@@ -94,6 +96,32 @@ def draw_unrendered(draw: DrawPictures, folder: RunFolder) -> None:
 def rendered_pictures(draw_pictures: DrawPictures, monkeypatch: pytest.MonkeyPatch) -> None:
     """The pictures of runs are rendered, as they are for users."""
     monkeypatch.setattr("getd.api._draw_pictures", draw_pictures)
+
+
+@pytest.fixture(scope="session")
+def trained_demo(tmp_path_factory: pytest.TempPathFactory) -> OpenedRun:
+    """The model of ``getd demo``, to be read only: one of all processes trains it."""
+    from getd.runs.opened import open_run
+    from getd.workflows.demo import train_demo
+
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "trained-demo"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if (folder / "finished").exists():
+            return open_run(folder / "demo")
+        run = train_demo(folder / "demo")
+        (folder / "finished").touch()
+        return run
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """The tests of a file run in one process, so that what they share is made once."""
+    from xdist.scheduler import LoadFileScheduling
+
+    return LoadFileScheduling(config, log)
 
 
 @pytest.fixture(scope="session")

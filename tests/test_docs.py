@@ -104,7 +104,7 @@ def own_models() -> Iterator[None]:
         yield
 
 
-@pytest.mark.usefixtures("own_models", "rendered_pictures")
+@pytest.mark.usefixtures("own_models")
 @pytest.mark.parametrize("page", FOR_USERS, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_example_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
