@@ -118,10 +118,12 @@ def trained_demo(tmp_path_factory: pytest.TempPathFactory) -> OpenedRun:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """The tests of a file run in one process, so that what they share is made once."""
+    """The tests of a file run in one process, so that what they share is made once; unless
+    ``--dist`` says otherwise.
+    """
     from xdist.scheduler import LoadFileScheduling
 
-    return LoadFileScheduling(config, log)
+    return LoadFileScheduling(config, log) if config.getoption("dist") == "load" else None
 
 
 @pytest.fixture(scope="session")

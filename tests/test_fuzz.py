@@ -15,7 +15,7 @@ from tests.fuzz.case import Case, Outcome, faults
 from tests.fuzz.command import run_command, run_getd
 from tests.fuzz.targets import TARGETS
 
-N_CASES = {"inputs": 600, "runs": 60}  # ten seconds
+N_CASES = {"inputs": 600, "runs": 60}
 
 
 @pytest.mark.parametrize("kind", TARGETS)
