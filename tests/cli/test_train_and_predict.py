@@ -40,6 +40,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.usefixtures("rendered_pictures")
 def test_train_shows_epochs_and_a_report(getd: Getd, tmp_path: Path) -> None:
     result = getd("train", "demo", "--out", tmp_path / "run", *QUICK)
     assert result.code == 0

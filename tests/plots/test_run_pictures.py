@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
+import pytest
+
+import getd
 from getd.plots.run_pictures import learning_figure
 from getd.runs.records import HistoryLine
 from tests.plots.test_figures import lines
+from tests.tiny import tiny_knowledge_base
 
 
 def line(epoch: int, loss: float, **measured: Any) -> HistoryLine:
@@ -43,3 +49,27 @@ def test_a_curve_has_the_colour_of_its_axis_and_what_is_on_validation_is_dashed(
 def test_what_was_not_measured_is_not_shown() -> None:
     (axis,) = learning_figure("run", [line(1, 4.0), line(2, 3.0)]).axes
     assert lines(axis) == {"loss": ([1, 2], [4.0, 3.0])}
+
+
+@pytest.mark.usefixtures("rendered_pictures")
+@pytest.mark.parametrize(
+    ("name", "training"),
+    [
+        ("run", {"epochs": 3}),
+        ("one epoch", {"epochs": 1, "validation_loss": True}),
+        ("nothing measured", {"epochs": 2, "validate_every": 5}),
+        ("$a_b^{ & <c> % \\d", {"epochs": 2, "regime": "sampled", "validation_loss": True}),
+    ],
+)
+def test_a_training_leaves_pictures_that_can_be_shown(
+    name: str, training: dict[str, Any], tmp_path: Path
+) -> None:
+    config = {
+        "model": {"entity_dim": 4, "ring_ranks": 2},
+        "training": {"batch_size": 16, "threads": 1, **training},
+    }
+    run = getd.train(tiny_knowledge_base(), out=tmp_path / name, config=config)
+    for picture in ("curves.svg", "calibration.svg"):
+        drawing = ElementTree.parse(run.path / picture).getroot()
+        assert drawing.tag.endswith("}svg")
+        assert len(list(drawing.iter())) > 100

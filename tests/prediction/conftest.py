@@ -10,12 +10,11 @@ from getd.calibration.confidence import Confidence
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.run import Run
 from getd.runs.opened import OpenedRun
-from getd.workflows.demo import train_demo
 
 
 @pytest.fixture(scope="session")
-def demo_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return Run(train_demo(tmp_path_factory.mktemp("use") / "demo"))
+def demo_run(trained_demo: OpenedRun) -> Run:
+    return Run(trained_demo)
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """Trainings that are killed with ``SIGKILL``: by the clock, at a batch, or while a file is written.
 
-They are forked from a server that has imported everything, so that many of them are cheap.
+They are forked from a server that has imported everything, so that many of them are cheap. So are
+other processes that tests start with ``CONTEXT``.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ from tests.tiny import tiny_knowledge_base
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(
-    [__name__, "getd.training.start", "getd.plots.run_pictures", "torch._dynamo"]
+    [
+        *(__name__, "getd.training.start", "getd.plots.run_pictures", "getd.tuning.study"),
+        "torch._dynamo",
+    ]
 )
 LONG = 600.0  # seconds after which a training hangs
 FILES = (

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -19,19 +20,22 @@ from getd.errors import ConfigError, FactError, NonFiniteScores, RunError, Shape
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.prediction.predictor import Predictor
 from getd.runs.folder import RunFolder
+from getd.runs.opened import OpenedRun
 from getd.training.callbacks import Callbacks, Epoch, Interrupted
 from getd.workflows.demo import answer_held_out, train_demo
+from tests.conftest import Result
+from tests.tiny import tiny_knowledge_base
 
 SMALL = {"entity_dim": 6, "ring_ranks": 3, "entity_dropout": 0.1, "query_dropout": 0.1}
 CONFIG = {
     "model": {"name": "getd", **SMALL},
-    "training": {"epochs": 4, "batch_size": 64, "learning_rate": 0.01, "threads": 1},
+    "training": {"epochs": 4, "batch_size": 8, "learning_rate": 0.01, "threads": 1},
 }
 
 
 @pytest.fixture(scope="module")
 def kb() -> KnowledgeBase:
-    return getd.load("demo")
+    return tiny_knowledge_base()
 
 
 def weights(path: Path) -> dict[str, torch.Tensor]:
@@ -60,12 +64,12 @@ def test_the_same_seed_gives_the_same_weights(kb: KnowledgeBase, tmp_path: Path)
     [
         {},
         {"ema": 0.9, "label_smoothing": 0.1, "relation_loss": 0.5, "n3": 0.001, "clip": 1.0},
-        {"regime": "kvsall", "batch_size": 512, "epochs": 2},
+        {"regime": "kvsall", "batch_size": 16, "epochs": 2},
         {"precision": "bf16", "ema": 0.9, "relation_loss": 0.5},
         {"precision": "bf16", "regime": "kvsall", "relation_loss": 0.5, "epochs": 2},
-        {"precision": "bf16", "regime": "sampled", "negatives": 64, "epochs": 2},
-        {"regime": "kvsall", "kvsall_loss": "bce-over-softmax", "batch_size": 512, "epochs": 2},
-        {"validate_every": 2, "validation_sample": 50, "checkpoint_every": 2},
+        {"precision": "bf16", "regime": "sampled", "negatives": 16, "epochs": 2},
+        {"regime": "kvsall", "kvsall_loss": "bce-over-softmax", "batch_size": 16, "epochs": 2},
+        {"validate_every": 2, "validation_sample": 5, "checkpoint_every": 2},
     ],
 )
 def test_a_training_that_was_stopped_anywhere_goes_on_bit_for_bit(
@@ -100,7 +104,9 @@ def test_a_training_that_was_stopped_anywhere_goes_on_bit_for_bit(
     assert whole == parts
 
 
-def test_an_interrupt_leaves_a_checkpoint_and_says_how_to_go_on(tmp_path: Path) -> None:
+def test_an_interrupt_leaves_a_checkpoint_and_says_how_to_go_on(
+    getd: Callable[..., Result], tmp_path: Path
+) -> None:
     out = tmp_path / "run"
     command = [
         sys.executable,
@@ -132,25 +138,9 @@ def test_an_interrupt_leaves_a_checkpoint_and_says_how_to_go_on(tmp_path: Path) 
         130,
         f"interrupted; resume with: getd train --resume --out {out}",
     )
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "getd",
-            "train",
-            "--resume",
-            "--out",
-            str(out),
-            "--set",
-            "training.epochs=3",
-            "--json",
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0
-    assert json.loads(done.stdout)["epochs"] >= 2
+    done = getd("train", "--resume", "--out", out, "--set", "training.epochs=3", "--json")
+    assert done.code == 0
+    assert json.loads(done.out)["epochs"] >= 2
 
 
 def test_the_best_weights_are_a_copy_not_the_last(kb: KnowledgeBase, tmp_path: Path) -> None:
@@ -275,8 +265,8 @@ def test_the_demo_replaces_no_run_but_its_own(kb: KnowledgeBase, tmp_path: Path)
     )
 
 
-def test_the_demo_is_far_above_its_baselines(tmp_path: Path) -> None:
-    run = train_demo(tmp_path / "demo")
+def test_the_demo_is_far_above_its_baselines(trained_demo: OpenedRun) -> None:
+    run = trained_demo
     report = run.folder.read_json("report.json")
     baseline = max(answers["mrr"] for answers in report["baselines"].values())
     assert report["metrics"]["mrr"] >= baseline + 0.10

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
+from multiprocessing.process import BaseProcess
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import getd
+from getd.cli.app import main
 from getd.errors import ConfigError, RunError
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.runs.config import Config
@@ -24,17 +28,19 @@ from getd.tuning.study_page import write_page
 from getd.tuning.trial import Trial, best_trial
 from getd.tuning.tune import StudyResult, tune
 from getd.tuning.worker import is_gone, worker
+from tests.tiny import tiny_knowledge_base
+from tests.training.killing import CONTEXT
 
 LONG = 900  # seconds after which a process hangs, however much else the machine has to do
 SMALL_CONFIG = {
     "model": {"name": "n-cp", "entity_dim": 4},
-    "training": {"epochs": 3, "batch_size": 1024, "threads": 1},
+    "training": {"epochs": 3, "batch_size": 64, "threads": 1},
 }
 
 
 @pytest.fixture(scope="module")
 def kb() -> KnowledgeBase:
-    return getd.load("demo")
+    return tiny_knowledge_base()
 
 
 @pytest.fixture
@@ -213,52 +219,44 @@ def test_a_trial_that_another_process_gave_up_is_tried_again(
 
 def test_two_processes_share_a_study_and_a_kill_loses_one_trial(tmp_path: Path) -> None:
     settings = ["model.entity_dim=25", "training.epochs=10", "training.threads=1"]
-    command = [
-        sys.executable,
-        "-m",
-        "getd",
-        "tune",
-        "demo",
-        "--model",
-        "n-cp",
-        "--trials",
-        "5",
-        "--quiet",
-        "--json",
-    ]
-    command += [
-        "--study",
-        str(tmp_path / "s.db"),
-        "--out",
-        str(tmp_path / "run"),
-        "--pruning",
-        "none",
-    ]
-    command += [part for setting in settings for part in ("--set", setting)]
-    started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    arguments = ["tune", "demo", "--model", "n-cp", "--trials", "3", "--quiet", "--json"]
+    arguments += ["--study", str(tmp_path / "s.db"), "--out", str(tmp_path / "run")]
+    arguments += ["--pruning", "none"]
+    arguments += [part for setting in settings for part in ("--set", setting)]
+    outputs = [tmp_path / "first.json", tmp_path / "second.json"]
+    started = [CONTEXT.Process(target=command, args=(arguments, output)) for output in outputs]
     try:
+        for process in started:
+            process.start()
         first, second = started
         study = wait_for_study(tmp_path / "s.db", first)
         first.kill()
-        output, _ = second.communicate(timeout=LONG)
+        second.join(LONG)
     finally:
         end(started)
-    assert second.returncode == 0
-    result = json.loads(output)
-    assert result["trials"] == {"complete": 5, "pruned": 0, "running": 0, "lost": 1}
+    assert (first.exitcode, second.exitcode) == (-signal.SIGKILL, 0)
+    result = json.loads(outputs[1].read_text(encoding="utf-8"))
+    assert result["trials"] == {"complete": 3, "pruned": 0, "running": 0, "lost": 1}
     trials = study.trials()
     lost = next(trial for trial in trials if trial.state == "lost")
     assert lost.values in [trial.values for trial in trials if trial.state == "complete"]
     assert RunFolder(tmp_path / "run").is_finished()
 
 
-def wait_for_study(path: Path, process: subprocess.Popen[str]) -> Study:
+def command(arguments: list[str], output: Path) -> None:
+    """Run a command of getd in a process of its own; what it prints goes to a file."""
+    with output.open("w", encoding="utf-8") as file, redirect_stdout(file):
+        code = main(arguments)
+    sys.exit(code)
+
+
+def wait_for_study(path: Path, process: BaseProcess) -> Study:
     """The study, as soon as this process has finished a trial and is at another."""
     model = {"name": "n-cp", "entity_dim": 25}
     config = Config.parse({"model": model, "training": {"epochs": 10, "threads": 1}})
     deadline = time.monotonic() + LONG
     while time.monotonic() < deadline:
-        assert process.poll() is None, "it ended before it had begun a trial"
+        assert process.exitcode is None, "it ended before it had begun a trial"
         if path.exists() and path.stat().st_size > 0:
             study = Study(
                 str(path), "demo-n-cp", "demo", config, read_space("paper", config), "none", 0
@@ -275,37 +273,34 @@ def wait_for_study(path: Path, process: subprocess.Popen[str]) -> Study:
     raise AssertionError("no trial began")
 
 
-def end(processes: Sequence[subprocess.Popen[str]]) -> None:
+def end(processes: Sequence[BaseProcess]) -> None:
     """Whatever happened, none of them is left running."""
     for process in processes:
         process.kill()
-        process.communicate()
+        process.join()
 
 
 def test_many_may_begin_a_study_at_the_same_moment(tmp_path: Path) -> None:
-    """Each says that it is ready, and waits for the word."""
-    code = (
-        "import sys; from getd.tuning.study import Study\n"
-        "from getd.tuning.space import read_space\n"
-        "from getd.runs.config import Config\n"
-        "config = Config.parse({}, 'n-cp'); space = read_space('paper', config)\n"
-        "print('ready', flush=True); sys.stdin.readline()\n"
-        "Study(sys.argv[1], 's', 'demo', config, space, 'none', 0)"
-    )
-    command = [sys.executable, "-c", code, str(tmp_path / "s.db")]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    started = [subprocess.Popen(command, text=True, **pipes) for _ in range(4)]
+    """Each says that it is ready, and waits for the others."""
+    ready = CONTEXT.Barrier(4)
+    started = [
+        CONTEXT.Process(target=begin_study, args=(tmp_path / "s.db", ready)) for _ in range(4)
+    ]
     try:
         for process in started:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
+            process.start()
         for process in started:
-            assert process.stdin is not None
-            process.stdin.write("\n")
-            process.stdin.flush()
-        assert [process.wait(timeout=LONG) for process in started] == [0] * 4
+            process.join(LONG)
+        assert [process.exitcode for process in started] == [0] * 4
     finally:
         end(started)
+
+
+def begin_study(path: Path, ready: Barrier) -> None:
+    config = Config.parse({}, "n-cp")
+    space = read_space("paper", config)
+    ready.wait(LONG)
+    Study(str(path), "s", "demo", config, space, "none", 0)
 
 
 def test_a_worker_is_gone_when_its_process_is() -> None:
@@ -352,9 +347,9 @@ def test_a_page_of_nothing_but_a_lost_trial(
         search(1, callbacks=TuningCallbacks(training=lambda number, epochs: callbacks))
     study = Study(
         str(tmp_path / "study.db"),
-        "demo-n-cp",
-        "demo",
-        Config.parse(SMALL_CONFIG | {"data": "demo"}),
+        "tiny-n-cp",
+        "tiny",
+        Config.parse(SMALL_CONFIG | {"data": "tiny"}),
         read_space("paper", Config.parse(SMALL_CONFIG)),
         "median",
         0,
