@@ -99,20 +99,20 @@ def fill_in(config: Config, kb: KnowledgeBase) -> Config:
 def describe_choice(before: Config, after: Config, kb: KnowledgeBase) -> str | None:
     """Say in one line what :func:`fill_in` chose; None if there was nothing to choose."""
     chosen = []
-    for section in ("model", "training", "memory"):
-        values = after.given.get(section, {})
-        for key, value in values.items():
-            name = f"{section}.{key}"
-            if not _is_given(before, name) and value not in (None, False):
-                chosen.append(key if value is True else f"{key} {value}")
+    for section in ("model", "training"):
+        for key, value in after.given.get(section, {}).items():
+            if not _is_given(before, f"{section}.{key}") and value not in (None, False):
+                word = "model" if key == "name" else key
+                chosen.append(word if value is True else f"{word} {value}")
+    if after.memory.use and not before.memory.use:
+        chosen.append("memory")
     if not chosen:
         return None
 
     shape = Shape.of(kb)
     arities = ", ".join(map(str, shape.arities))
     data = f"{shape.facts:,} facts of arity {arities}, {shape.entities:,} entities"
-    words = ", ".join(chosen).replace("memory.use", "memory").replace("name ", "model ")
-    return f"chosen for {data}: {words}"
+    return f"chosen for {data}: {', '.join(chosen)}"
 
 
 def _is_given(config: Config, name: str) -> bool:
