@@ -150,7 +150,10 @@ def test_its_graphs_score_as_it_does(combined: Run, tmp_path: Path) -> None:
     torch.testing.assert_close(torch.tensor(session.run(["scores"], inputs)[0]), expected)
 
 
-def test_an_extended_one_is_still_combined(combined: Run, tmp_path: Path) -> None:
+def test_an_extended_one_is_still_combined(
+    combined: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("getd.training.new_entities.MIN_STEPS", 3)
     facts = [("plays for", "new", "club 1"), ("award", "new", "club 1", "year 2")]
     larger = combined.extend(facts, tmp_path / "larger")
     assert isinstance(larger.model.bare, DotProductEnsemble)
