@@ -371,6 +371,14 @@ def test_a_combination_that_was_interrupted_leaves_nothing(
     assert seen[:10] == [(step, 10) for step in range(1, 11)]
 
 
+def test_its_config_names_the_settings_of_its_members(combined: Run, members: list[Path]) -> None:
+    stored = combined.folder.read_config()["model"]
+    assert stored["name"] == "combined"
+    assert stored["members"] == [
+        dict(open_run(path).folder.read_config()["model"]) for path in members
+    ]
+
+
 @pytest.mark.parametrize(
     ("command", "code"),
     [
