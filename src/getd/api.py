@@ -158,7 +158,9 @@ def combine(
     memory
         Fit a memory of the training facts on top, on validation.
     sample
-        The number of validation facts to fit on; by default up to 1,000 of each arity.
+        The number of validation facts to fit on, drawn at random; by default the smallest
+        ``validation_sample`` of the runs, or all. The weights of the runs are fitted on at most
+        1,000 facts of each arity.
     overwrite
         Replace an existing run.
     progress

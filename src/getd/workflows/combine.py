@@ -87,6 +87,7 @@ def combine(
         runs = [open_run(path, memory=False) for path in paths]
         kb = _common_knowledge_base(runs)
         members = _members(runs)
+        sample = sample or _validation_sample(runs)
 
         # A step for each member, for each position of each arity, and for the three at the end.
         steps = Steps(len(members) + sum(kb.split("valid")) + 3, progress)
@@ -157,9 +158,18 @@ def _members_of(run: OpenedRun) -> Iterator[Member]:
         models = list(run.model)
         settings = config.model_values["members"]
 
-    for model, values in zip(models, settings, strict=True):
+    for number, (model, values) in enumerate(zip(models, settings, strict=True)):
+        learns_relations = config.learns_relations
+        if isinstance(run.model, Ensemble) and not run.model.weights[-1, number]:
+            learns_relations = False  # others of its combination did
         fingerprint = weights_fingerprint(model.state_dict())
-        yield Member(run.path, model, values, config.learns_relations, fingerprint)
+        yield Member(run.path, model, values, learns_relations, fingerprint)
+
+
+def _validation_sample(runs: Sequence[OpenedRun]) -> Sample:
+    """Return the smallest sample of validation that a run was trained with; None: all had all."""
+    samples = [run.folder.read_config().validation_sample for run in runs]
+    return min((sample for sample in samples if sample), default=None)
 
 
 def _fit(

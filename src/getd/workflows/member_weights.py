@@ -4,7 +4,7 @@ For each arity and position they maximise the likelihood of the answers among th
 
 .. math::
     \sum_q \log \operatorname{softmax}_c \Bigl(\sum_i w_i \phi_i(c)\Bigr)_{c_q}
-    - \lambda |w - w^0|^2, \qquad w \ge 0
+    - \lambda \frac{|w - w^0|^2}{|w^0|^2}, \qquad w \ge 0
 
 with the scores of each member divided by their size. This is concave. The weights :math:`w^0`, to
 which a slot of few questions keeps, are those of all slots together, which keep to equal weights in
@@ -32,7 +32,8 @@ from getd.models.ensemble import RELATION, combine_members, slot_names
 MAX_FACTS = 1000  # of each arity to fit on
 HIGHEST = 50  # candidates of each member that are kept
 DRAWN = 256  # candidates that are drawn of the rest; of so many entities all are kept
-PRIOR = 10.0  # λ
+PRIOR = 5.0  # λ
+SMALLEST_SQUARE = 0.01  # of the centre
 NEWTON_STEPS = 50
 TOLERANCE = 1e-6  # of the gradient, by question
 SMALLEST_STEP = 1e-6  # a shorter one gains nothing
@@ -188,7 +189,7 @@ def _size(questions: Sequence[Questions]) -> Tensor:
 
 
 def minimise(questions: Sequence[Questions], centre: Tensor) -> Tensor:
-    """Minimise the loss plus the squared distance from a centre, by projected Newton steps.
+    """Minimise the loss and the relative distance from a centre, by projected Newton steps.
 
     The steps start at the centre and none rises, so the result is at least as likely.
     """
@@ -219,11 +220,17 @@ def minimise(questions: Sequence[Questions], centre: Tensor) -> Tensor:
     return weights
 
 
+def prior_of(centre: Tensor) -> float:
+    """Return what the squared distance from a centre is multiplied with."""
+    return PRIOR / max(float(centre.square().sum()), SMALLEST_SQUARE)
+
+
 def _penalised(questions: Sequence[Questions], weights: Tensor, centre: Tensor) -> Curve:
+    prior = prior_of(centre)
     distance = weights - centre
-    value = PRIOR * float(distance.square().sum())
-    gradient = 2 * PRIOR * distance
-    hessian = 2 * PRIOR * torch.eye(len(weights), dtype=weights.dtype)
+    value = prior * float(distance.square().sum())
+    gradient = 2 * prior * distance
+    hessian = 2 * prior * torch.eye(len(weights), dtype=weights.dtype)
     for part in questions:
         curve = part.loss(weights)
         value += curve.value
