@@ -110,6 +110,13 @@ def test_unset_values_are_left_out_of_toml() -> None:
     assert to_toml({"training": {"patience": None, "epochs": 3}}) == "[training]\nepochs = 3\n"
 
 
+def test_tables_in_a_list_are_lines_of_their_own() -> None:
+    members = [{"name": "getd", "ranks": [2, 3], "shape": None}, {"a b": True}]
+    text = '[model]\nmembers = [\n  {name = "getd", ranks = [2, 3]},\n  {"a b" = true},\n]\n'
+    assert to_toml({"model": {"members": members}}) == text
+    assert tomllib.loads(text)["model"]["members"][1] == {"a b": True}
+
+
 def test_what_toml_cannot_hold_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"^cannot write \{1\} as TOML$"):
         to_toml({"x": {1}})

@@ -67,6 +67,7 @@ NAMING = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.ExceptHandl
 # The public functions that each command calls. Two: a flag chooses between them, or adds one.
 CALLS = {
     "calibrate": {"Run.calibrate"},
+    "combine": {"combine"},
     "complete": {"Run.complete"},
     "convert": {"convert"},
     "datasets": {"datasets"},

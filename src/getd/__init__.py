@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from getd import algebra, models
-    from getd.api import convert, demo, describe, load, open_run, reproduce, serve, train, tune
+    from getd.api import (
+        combine,
+        convert,
+        demo,
+        describe,
+        load,
+        open_run,
+        reproduce,
+        serve,
+        train,
+        tune,
+    )
     from getd.errors import GetdError
     from getd.evaluation.evaluate import evaluate
     from getd.evaluation.metrics import measure
@@ -43,6 +54,7 @@ __all__ = [
     "ScoringModel",
     "__version__",
     "algebra",
+    "combine",
     "convert",
     "demo",
     "describe",

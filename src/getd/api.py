@@ -166,6 +166,50 @@ def _draw_pictures(folder: RunFolder) -> None:
         draw_curves(folder)
 
 
+def combine(
+    runs: Iterable[Run | str | Path],
+    out: str | Path,
+    *,
+    memory: bool = True,
+    sample: int | None = None,
+    overwrite: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> Run:
+    """Combine trained runs on the same data to one run, an ensemble of their models.
+
+    Parameters
+    ----------
+    runs
+        Two or more runs; a combined run stands for its members. Their memories are left out.
+    out
+        The folder of the new run, which does not need the others.
+    memory
+        Fit a memory of the training facts on top, on validation.
+    sample
+        The number of validation facts to fit on, drawn at random; by default the smallest
+        ``validation_sample`` of the runs, or all. The weights of the runs are fitted on at most
+        1,000 facts of each arity.
+    overwrite
+        Replace an existing run.
+    progress
+        Called with the number of steps done, and of all steps.
+    """
+    from getd.run import Run, draw_reliability
+    from getd.workflows import combine as workflow
+
+    paths = [run.path if isinstance(run, Run) else Path(run) for run in runs]
+    opened = workflow.combine(
+        paths,
+        Path(out),
+        memory=memory,
+        sample=sample,
+        overwrite=overwrite,
+        progress=progress or workflow.no_progress,
+    )
+    draw_reliability(opened.folder)
+    return Run(opened)
+
+
 def open_run(path: str | Path, memory: bool = True) -> Run:
     """Open the folder that training left; ``memory=False`` leaves its memory out."""
     from getd.run import Run

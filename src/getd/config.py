@@ -125,7 +125,7 @@ def with_values(tables: Mapping[str, Any], values: Mapping[str, Any]) -> dict[st
 
 
 def to_toml(tables: Mapping[str, Any]) -> str:
-    """Write plain values and one level of tables as TOML; None (unset) is left out.
+    """Write values and tables as TOML; tables in a list are inline. None (unset) is left out.
 
     >>> print(to_toml({"data": "demo", "model": {"ranks": [2, 3], "shape": None}}), end="")
     data = "demo"
@@ -157,6 +157,13 @@ def _toml_value(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, int | float):
         return repr(value)
+    if isinstance(value, Mapping):
+        given = {key: item for key, item in value.items() if item is not None}
+        items = [f"{_toml_key(key)} = {_toml_value(item)}" for key, item in given.items()]
+        return f"{{{', '.join(items)}}}"
+    if isinstance(value, list | tuple) and any(isinstance(item, Mapping) for item in value):
+        lines = [f"  {_toml_value(item)},\n" for item in value]
+        return f"[\n{''.join(lines)}]"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_toml_value, value))}]"
     raise ConfigError(f"cannot write {value!r} as TOML")

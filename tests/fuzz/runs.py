@@ -29,6 +29,7 @@ SETTINGS: dict[str, dict[str, Any]] = {  # the trained runs that are damaged, by
     },
     "begun": {"regime": "kvsall", "ema": 0.5},
 }
+COMBINED = "combined"  # the two that are finished, as one
 COMMANDS: tuple[tuple[str, ...], ...] = (
     ("evaluate", "{run}", "--split", "valid", "--json"),
     ("predict", "{run}", "plays for", "player 1", "?", "--why"),
@@ -39,6 +40,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("extend", "{run}", "{facts}", "--out", "{out}"),
     ("complete", "{run}", "--relation", "plays for", "--out", "{out}.tsv"),
     ("remember", "{run}", "--sample", "5"),
+    ("combine", "{run}", "{other}", "--out", "{out}", "--sample", "5"),
     ("calibrate", "{run}", "--sample", "5"),
     *[
         (
@@ -61,12 +63,14 @@ def cases(seed: int, shared: Path, start: int = 0) -> Iterator[Case]:
     for name in SETTINGS:
         if not (shared / name).exists():
             train_run(shared / name, SETTINGS[name], stop=name == "begun")
+    if not (shared / COMBINED).exists():
+        getd.combine([shared / "whole", shared / "sampled"], shared / COMBINED)
     for number in count(start):
         yield _case(Random(f"{seed}/{number}"), f"runs-{number}", shared)
 
 
 def _case(random: Random, name: str, shared: Path) -> Case:
-    template = shared / random.choice(list(SETTINGS))
+    template = shared / random.choice([*SETTINGS, COMBINED])
     command = random.choice(COMMANDS)
     choices = random.getrandbits(64)
 
@@ -78,7 +82,12 @@ def _case(random: Random, name: str, shared: Path) -> Case:
         damage(folder / "run", shared, Random(choices))
 
     def run(folder: Path) -> Outcome:
-        paths = {"run": folder / "run", "facts": folder / "facts.tsv", "out": folder / "out"}
+        paths = {
+            "run": folder / "run",
+            "other": shared / "sampled",
+            "facts": folder / "facts.tsv",
+            "out": folder / "out",
+        }
         return run_getd(*(part.format(**paths) for part in command))
 
     return Case(name, make, run)

@@ -15,7 +15,8 @@ from getd.facts.knowledge_base import KnowledgeBase
 from getd.memory.memory import Memory
 from getd.memory.weights import MemoryWeights, SourceWeights
 from getd.memory.with_memory import WithMemory
-from getd.models.base import ModelSizes
+from getd.models.base import ModelSizes, ScoringModel
+from getd.models.ensemble import combine_members, slot_names
 from getd.models.registry import make_model, model_settings
 from getd.run import Run
 from getd.runs.folder import RunFolder
@@ -23,11 +24,12 @@ from getd.runs.opened import OpenedRun
 from tests.prediction.reference_answers import slow_answers
 
 ARITIES = (2, 3, 4, 5)
-MODELS = {  # one table, a table for each position, no dot product
+MODELS: dict[str, dict[str, object]] = {  # one table, a table for each position, no dot product
     "getd": {"entity_dim": 5, "ring_ranks": 3, "initial_scale": 1.0},
     "n-cp": {"entity_dim": 5, "initial_scale": 1.0},
     "nalp": {"entity_dim": 5},
 }
+COMBINED = ("getd", "n-cp")  # the members of an ensemble
 
 
 def random_kb() -> KnowledgeBase:
@@ -47,10 +49,19 @@ def kb() -> KnowledgeBase:
     return random_kb()
 
 
-def run_of(kb: KnowledgeBase, name: str, memory: bool, calibrated: bool) -> Run:
+def model_of(kb: KnowledgeBase, name: str) -> ScoringModel:
+    if name == "combined":
+        weights = {}
+        for row, slot in enumerate(slot_names(kb.arities)):
+            weights[slot] = [0.5 + row % 3, 1.5 - row % 2]
+        return combine_members([model_of(kb, member) for member in COMBINED], weights)
     sizes = ModelSizes(kb.n_entities, kb.n_relations, kb.arities)
     generator = torch.Generator().manual_seed(0)
-    model = make_model(name, model_settings(name, MODELS[name]), sizes, generator)
+    return make_model(name, model_settings(name, MODELS[name]), sizes, generator)
+
+
+def run_of(kb: KnowledgeBase, name: str, memory: bool, calibrated: bool) -> Run:
+    model = model_of(kb, name)
     if memory:
         counts = Memory.from_facts(kb.split("train"), kb.n_entities)
         weights = {}
@@ -76,7 +87,7 @@ def run_of(kb: KnowledgeBase, name: str, memory: bool, calibrated: bool) -> Run:
 @pytest.mark.parametrize("include_known", [False, True])
 @pytest.mark.parametrize("calibrated", [False, True])
 @pytest.mark.parametrize("memory", [False, True])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [*MODELS, "combined"])
 @pytest.mark.parametrize("arity", ARITIES)
 def test_answers_equal_those_of_the_slow_way(
     kb: KnowledgeBase, arity: int, name: str, memory: bool, calibrated: bool, include_known: bool

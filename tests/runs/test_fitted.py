@@ -16,6 +16,7 @@ from getd.calibration.calibrate import Calibration
 from getd.cli.app import main
 from getd.errors import WriteError
 from getd.runs.folder import RunFolder
+from tests.combined import combined_run
 from tests.tiny import tiny_knowledge_base
 
 CONFIG = {
@@ -24,9 +25,11 @@ CONFIG = {
 }
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module", params=["trained", "combined"])
+def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("fitted") / "run"
+    if request.param == "combined":
+        return combined_run(out).path
     run = getd.train(tiny_knowledge_base(), out=out, config=CONFIG)
     run.remember()
     return run.path

@@ -14,15 +14,18 @@ from getd.errors import RunError
 from getd.run import Run
 from getd.runs.folder import RunFolder
 from getd.runs.opened import OpenedRun
+from tests.combined import combined_run
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+@pytest.fixture(scope="module", params=["trained", "combined"])
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
     config = {
         "model": {"entity_dim": 8, "ring_ranks": 4},
         "training": {"epochs": 3, "learning_rate": 0.02, "threads": 1},
     }
     out = tmp_path_factory.mktemp("opened") / "demo"
+    if request.param == "combined":
+        return combined_run(out, getd.load("demo"), memory=False)
     return getd.train(getd.load("demo"), out=out, config=config)
 
 
@@ -40,10 +43,9 @@ def test_a_run_reads_back_what_was_written(run: Run) -> None:
         "relations.txt",
         "roles.json",
         "facts.parquet",
-        "history.jsonl",
         "report.json",
         "environment.json",
-        "checkpoint",
+        *(["combined.json"] if run.folder.is_combined() else ["history.jsonl", "checkpoint"]),
     }
 
 

@@ -16,7 +16,7 @@ from getd.visible import lower_first, message_line
 # Each is a file in commands/ with a function of the same name.
 COMMANDS = {
     "Data": ("info", "convert", "datasets"),
-    "Train": ("demo", "train", "tune", "models", "reproduce"),
+    "Train": ("demo", "train", "tune", "combine", "models", "reproduce"),
     "Use": ("evaluate", "predict", "rate", "complete", "extend", "remember", "calibrate"),
     "Share": ("export", "serve"),
 }

@@ -41,9 +41,11 @@ def progress_bars(quiet: bool, *columns: ProgressColumn) -> Progress:
 
 
 @contextmanager
-def counting_progress(description: str) -> Iterator[Callable[[int, int], None]]:
+def counting_progress(
+    description: str, quiet: bool = False
+) -> Iterator[Callable[[int, int], None]]:
     """Show how much of a whole is done."""
-    with progress_bars(quiet=False) as bars:
+    with progress_bars(quiet) as bars:
         task = bars.add_task(description, total=None)
         yield lambda done, total: bars.update(task, completed=done, total=total)
 

@@ -72,6 +72,7 @@ def evaluate(
         groups[grouping] = measured
 
     n_facts = count(blocks)
+    ensemble = model.bare if isinstance(model.bare, Ensemble) else None
     protocol = Protocol(
         split=split,
         trained_on=trained_on,
@@ -82,9 +83,10 @@ def evaluate(
         seed=seed,
         candidates=kb.n_entities,
         questions=len(ranks.rank),
-        members=len(model.bare.members) if isinstance(model.bare, Ensemble) else 1,
+        members=len(ensemble.members) if ensemble else 1,
         epoch=provenance.chosen_epoch(),
         memory=provenance.fitted_memory(model.memory_weights),
+        **(provenance.fitted_members(ensemble.weights.numel()) if ensemble else {}),
     )
     return Evaluation(
         protocol=protocol,

@@ -61,6 +61,19 @@ class FittedMemory(Record):
         return f"{words}, {fitted} ({_ranking(self.filter, self.sample)})"
 
 
+class FittedMembers(Record):
+    """On which facts the weights of the members of an ensemble were fitted."""
+
+    weights: int  # how many
+    fitted_on: str | None
+    filter: str | None
+    sample: Sample
+
+    def sentence(self) -> str:
+        fitted = f"their {self.weights} weights fitted on the labels of {self.fitted_on}"
+        return f"{fitted} ({_ranking(self.filter, self.sample)})"
+
+
 @dataclass(frozen=True)
 class Provenance:
     """How a model came to be, as far as it is known."""
@@ -68,6 +81,7 @@ class Provenance:
     trained_on: Splits = ("train",)  # the splits whose facts it has seen
     epoch: Choice | None = None  # which facts chose the epoch of its weights
     memory: Choice | None = None  # which facts the weights of its memory were fitted on
+    members: Choice | None = None  # which facts the weights of its members were fitted on
 
     def chosen_epoch(self) -> ChosenEpoch | None:
         """Return what a protocol says about the epoch."""
@@ -83,6 +97,14 @@ class Provenance:
         if self.memory is not None:
             fitted = {"fitted_on": self.memory.split, **self.memory.ranking()}
         return FittedMemory(counts=self.trained_on, weights=weights, **fitted)
+
+    def fitted_members(self, weights: int) -> dict[str, FittedMembers]:
+        """Return what a protocol adds about the weights of members, if they were fitted."""
+        if self.members is None:
+            return {}
+        ranking = self.members.ranking()
+        fitted = FittedMembers(weights=weights, fitted_on=self.members.split, **ranking)
+        return {"member_weights": fitted}
 
 
 class Protocol(Record):
@@ -103,6 +125,7 @@ class Protocol(Record):
     members: int = 1
     epoch: ChosenEpoch | None = None
     memory: FittedMemory | None = None
+    member_weights: FittedMembers | None = None
 
     def sentence(self) -> str:
         """Describe the protocol in one line."""
@@ -110,7 +133,8 @@ class Protocol(Record):
         if self.sample is not None:
             parts.append(f"{self.sample:,} facts, drawn at random")
         if self.members > 1:
-            parts.append(f"{self.members} models as one")
+            fitted = f", {self.member_weights.sentence()}" if self.member_weights else ""
+            parts.append(f"{self.members} models as one{fitted}")
         parts += [chosen.sentence() for chosen in (self.epoch, self.memory) if chosen]
         return "; ".join(parts)
 

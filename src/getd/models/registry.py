@@ -13,6 +13,7 @@ from getd.models.complex import ComplEx, ComplExSettings
 from getd.models.conve import ConvE, ConvESettings
 from getd.models.distmult import DistMult, DistMultSettings
 from getd.models.encoder import Encoder, EncoderSettings
+from getd.models.ensemble import combine_members
 from getd.models.frequency import Frequency
 from getd.models.getd import GETD, GETDSettings
 from getd.models.hype import HypE, HypESettings
@@ -81,12 +82,15 @@ MODELS: dict[str, ModelEntry] = {
 }
 # Counted from facts, never trained.
 BASELINES: dict[str, type[Frequency | Lookup]] = {"frequency": Frequency, "lookup": Lookup}
+COMBINED = "combined"  # the model of a run that getd combine made of others
 
 
-def model_settings(name: str, values: Mapping[str, Any]) -> ModelSettings:
+def model_settings(name: object, values: Mapping[str, Any]) -> ModelSettings:
     """Check the settings of a model."""
     if not isinstance(name, str):
         raise ConfigError(f"expected the name of a model, found {name!r}")
+    if name == COMBINED:
+        raise ConfigError("a combined model is not trained; getd combine makes it from runs")
     if name not in MODELS:
         raise ConfigError(
             f"no model {name!r}{nearest(name, list(MODELS))} (there are {', '.join(MODELS)})"
@@ -112,6 +116,24 @@ def make_model(
         return model
     inner_sizes = replace(sizes, n_relations=sizes.n_relations * max(sizes.arities))
     return Reciprocal(sizes, make(inner_sizes, settings, generator))
+
+
+def build_model(name: str, values: Mapping[str, Any], sizes: ModelSizes) -> ScoringModel:
+    """Build the model of a run, trained or combined, from settings that are not checked yet."""
+    if name != COMBINED:
+        return make_model(name, model_settings(name, values), sizes)
+
+    members = values.get("members")
+    if not (isinstance(members, list) and all(isinstance(each, Mapping) for each in members)):
+        raise ConfigError("expected model.members to list the settings of models")
+    if len(members) < 2:
+        raise ConfigError(f"expected model.members to list two or more, found {len(members)}")
+    models = []
+    for member in members:
+        settings = {key: value for key, value in member.items() if key != "name"}
+        checked = model_settings(member.get("name"), settings)
+        models.append(make_model(member["name"], checked, sizes))
+    return combine_members(models)
 
 
 def count_parameters(

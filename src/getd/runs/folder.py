@@ -2,9 +2,10 @@
 
 ``config.toml · model.json · weights.safetensors · entities.txt · relations.txt · roles.json ·
 facts.parquet · history.jsonl · report.json · environment.json · checkpoint/``, and ``memory.json``
-and ``calibration.json`` if they were fitted. Every file is written to a temporary name and renamed;
-only the history is appended to. Whatever is read is checked: a file of another shape is refused in
-one line that names it.
+and ``calibration.json`` if they were fitted. A combined run has ``combined.json``, and neither
+history nor checkpoint. Every file is written to a temporary name and renamed; only the history is
+appended to. Whatever is read is checked: a file of another shape is refused in one line that names
+it.
 """
 
 import json
@@ -30,7 +31,15 @@ from getd.io.atomic import atomic_path, sync
 from getd.runs.facts_file import read_facts, write_facts
 from getd.runs.fingerprint import facts_fingerprint, weights_fingerprint
 from getd.runs.lock import is_left_over
-from getd.runs.records import HistoryLine, R, Record, RolesRecord, StoredConfig, parse_record
+from getd.runs.records import (
+    CombinationRecord,
+    HistoryLine,
+    R,
+    Record,
+    RolesRecord,
+    StoredConfig,
+    parse_record,
+)
 
 TABLES = ("model", "training", "memory", "published")  # of a config
 
@@ -106,6 +115,14 @@ class RunFolder:
     def read_json(self, name: str) -> dict[str, Any]:
         """Read a JSON file that holds an object."""
         return dict(self._read_record(name, Record).model_extra or {})
+
+    def is_combined(self) -> bool:
+        """Whether it was made of other runs."""
+        return (self.path / "combined.json").exists()
+
+    def read_combination(self) -> CombinationRecord:
+        """Read what a combined run was made of."""
+        return self._read_record("combined.json", CombinationRecord)
 
     def read_report(self) -> Report:
         """Read how the finished model did on test."""

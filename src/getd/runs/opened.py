@@ -19,7 +19,7 @@ from getd.memory.memory import Memory
 from getd.memory.weights import MemoryFile
 from getd.memory.with_memory import WithMemory
 from getd.models.base import ScoringModel
-from getd.models.registry import make_model, model_settings
+from getd.models.registry import build_model
 from getd.runs.fingerprint import text_fingerprint, weights_fingerprint
 from getd.runs.folder import RunFolder
 from getd.runs.integrity import bounded, check_shapes, check_sizes, check_tensors
@@ -53,7 +53,8 @@ class OpenedRun:
     def evaluate(self, split: str = "test", **options: Any) -> Evaluation:
         """Rank the answers of a split; options as for :func:`getd.evaluation.evaluate.evaluate`."""
         memory = self.memory_choice() if self.model.memory_weights is not None else None
-        provenance = Provenance(epoch=self.epoch_choice(), memory=memory)
+        members = self.members_choice() if self.folder.is_combined() else None
+        provenance = Provenance(epoch=self.epoch_choice(), memory=memory, members=members)
         return evaluate(self.model, self.kb, split, provenance=provenance, **options)
 
     def epoch_choice(self) -> Choice:
@@ -67,6 +68,11 @@ class OpenedRun:
         """Return the facts on which the weights of the memory were fitted."""
         sample = self.folder.read_json("memory.json").get("sample")
         return self._choice("memory.json", "filter", sample)
+
+    def members_choice(self) -> Choice:
+        """Return the facts on which the weights of the members of an ensemble were fitted."""
+        sample = self.folder.read_combination().sample
+        return self._choice("combined.json", "filter", sample)
 
     def fingerprint(self) -> str:
         """Return a hash of the run's weights, names, facts, memory and calibration."""
@@ -131,8 +137,7 @@ def read_model(folder: RunFolder, kb: KnowledgeBase) -> ScoringModel:
 
     # No tensor of the model may be larger than the largest one of the file.
     with bounded(folder, max(map(prod, shapes.values()), default=0)):
-        settings = model_settings(config.model_name, config.model_values)
-        model = make_model(config.model_name, settings, sizes)
+        model = build_model(config.model_name, config.model_values, sizes)
     expected = model.state_dict()
     check_shapes(path, shapes, expected)
 

@@ -60,6 +60,25 @@ class SignatureRecord(Record):
     roles: list[str]
 
 
+class MemberRecord(Record):
+    """A run that a combined run was made of."""
+
+    run: str
+    model: str
+    fingerprint: str  # of its weights
+    valid_mrr: FiniteFloat
+
+
+class CombinationRecord(Record):
+    """``combined.json``: the members of a combined run, their weights and what fitted these."""
+
+    members: list[MemberRecord]
+    weights: dict[str, list[FiniteFloat]]  # of each member, by arity and position: "4-0"
+    valid_mrr: FiniteFloat  # without a memory
+    sample: int | None = None  # validation facts that the weights were fitted on; None: all
+    filter: list[str]  # splits whose known answers were left out
+
+
 class RolesRecord(Record):
     """``roles.json``: the name of the data and its relations by label."""
 

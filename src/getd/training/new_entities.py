@@ -31,7 +31,7 @@ from getd.facts.vocabulary import Vocabulary
 from getd.io.atomic import atomic_path
 from getd.memory.with_memory import WithMemory
 from getd.models.base import ScoringModel
-from getd.models.registry import make_model, model_settings
+from getd.models.registry import build_model
 from getd.runs.fingerprint import weights_fingerprint
 from getd.runs.folder import RunFolder
 from getd.runs.opened import OpenedRun, model_fingerprint, open_run
@@ -102,8 +102,7 @@ def with_facts(kb: KnowledgeBase, named: NewFacts) -> tuple[KnowledgeBase, Ids]:
 def _larger(run: OpenedRun, kb: KnowledgeBase, new_ids: Ids) -> ScoringModel:
     """Build the model for more entities: known ones keep their rows, new ones start at 0."""
     config = run.folder.read_config()
-    settings = model_settings(config.model_name, config.model_values)
-    model = make_model(config.model_name, settings, model_sizes(kb))
+    model = build_model(config.model_name, config.model_values, model_sizes(kb))
 
     weights = run.model.bare.state_dict()
     for name, tensor in model.state_dict().items():
@@ -261,6 +260,8 @@ def _write(
         new.write_json("extended.json", about)
         new.write_knowledge_base(kb)
         new.write_weights(model.state_dict())
+        if run.folder.is_combined():
+            new.write_json("combined.json", run.folder.read_json("combined.json"))
 
         fitted_to = {}
         fitted_model = model
