@@ -44,9 +44,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_train_shows_epochs_and_a_report(getd: Getd, tmp_path: Path) -> None:
     result = getd("train", "demo", "--out", tmp_path / "run", *QUICK)
     assert result.code == 0
-    *epochs, notice = result.err.splitlines()
+    choice, *epochs = result.err.splitlines()
+    assert choice.startswith("chosen for 1,844 facts of arity 2, 3, 4, 201 entities: model encoder")
     assert [line.split()[:2] for line in epochs] == [["epoch", "1"], ["epoch", "2"]]
-    assert notice.startswith("note: validation MRR 0.")  # two epochs are no match for counting
     assert "valid MRR" in result.err
     assert "this model" in result.out
     assert "baseline: lookup" in result.out
@@ -94,8 +94,15 @@ def test_a_training_parses_its_config_once_and_builds_its_model_once(
         if getattr(module, "make_model", None) is build_model:
             monkeypatch.setattr(module, "make_model", count_model)
 
-    assert getd("train", "demo", "--out", tmp_path / "run", "--quiet", *QUICK).code == 0
+    paper = ("--preset", "paper", *QUICK)
+    assert getd("train", "demo", "--out", tmp_path / "run", "--quiet", *paper).code == 0
     assert (len(configs), models) == (1, ["getd"])
+
+    # By default it is parsed again, once, with what was chosen for the data.
+    configs.clear()
+    models.clear()
+    assert getd("train", "demo", "--out", tmp_path / "chosen", "--quiet", *QUICK).code == 0
+    assert (len(configs), models) == (2, ["encoder"])
 
 
 def test_a_config_names_data_and_published_values(getd: Getd, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_a_training_has_nothing_but_defaults_and_is_compared(calls: list[dict[st
     assert measured.facts == {"train": 80, "valid": 10, "test": 10}
     assert measured.epochs == 1
     assert measured.total.questions == 30
-    assert measured.settings["model"]["name"] == "getd"
+    assert measured.settings["model"]["name"] == "encoder"
     assert measured.arities == {"3": measured.total}
     assert line_of(result).startswith("default, valid, hundred-facts, seed 0: MRR 0.")
 

@@ -22,7 +22,8 @@ from getd.errors import RunError
 
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    config = {"model": {"entity_dim": 4, "ring_ranks": 2}, "training": {"epochs": 1, "threads": 1}}
+    model = {"entity_dim": 4, "ring_ranks": 2}
+    config = {"preset": "paper", "model": model, "training": {"epochs": 1, "threads": 1}}
     out = tmp_path_factory.mktemp("tampered") / "run"
     return getd.train(getd.load("demo"), out=out, config=config).path
 

@@ -168,7 +168,7 @@ def test_the_map_shows_the_two_directions_in_which_vectors_differ_most(
     points = client.get("/map").json()
     assert [point["entity"] for point in points] == list(run.kb.entities)
 
-    vectors = run.opened.model.entity.weight.detach().double().numpy()
+    vectors = run.opened.model.bare.entity.weight.detach().double().numpy()
     vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     centred = vectors - vectors.mean(axis=0)
     values, directions = np.linalg.eigh(centred.T @ centred)

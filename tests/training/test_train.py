@@ -48,8 +48,9 @@ def same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> boo
     )
 
 
-def config(**training: object) -> dict[str, dict[str, object]]:
-    return {"model": CONFIG["model"], "training": {**CONFIG["training"], **training}}
+def config(**training: object) -> dict[str, object]:
+    values = {"model": CONFIG["model"], "training": {**CONFIG["training"], **training}}
+    return {"preset": "paper", **values}
 
 
 def test_the_same_seed_gives_the_same_weights(kb: KnowledgeBase, tmp_path: Path) -> None:

@@ -92,12 +92,18 @@ def choose_fits(slots: Mapping[str, Slot]) -> dict[str, Fit]:
     than the blend is taken where all positions together certainly gain by it, and another one than
     that where a position does.
     """
-    asked = {name: slot.questions for name, slot in slots.items() if slot.questions is not None}
-    measured: dict[str, list[Tensor]] = {name: [] for name in asked}  # reciprocal ranks: (ways, b)
+    questions_of = {}
+    for name, slot in slots.items():
+        if slot.questions is not None:
+            questions_of[name] = slot.questions
+
+    measured: dict[str, list[Tensor]] = {
+        name: [] for name in questions_of
+    }  # reciprocal ranks: (ways, b)
     for is_fitted in (0, 1):
         halves = {}
         others = {}
-        for name, questions in asked.items():
+        for name, questions in questions_of.items():
             mask = torch.arange(len(questions.rest)) % 2 == is_fitted
             halves[name] = replace(slots[name], questions=questions.take(mask))
             others[name] = questions.take(~mask)
@@ -109,7 +115,7 @@ def choose_fits(slots: Mapping[str, Slot]) -> dict[str, Fit]:
     ranks_of = {name: torch.cat(parts, dim=1) for name, parts in measured.items()}
     usual = _way(torch.cat(list(ranks_of.values()), dim=1), BLEND) if ranks_of else BLEND
     for name, ways in _all_fits(slots).items():
-        fits[name] = ways[_way(ranks_of[name], usual) if name in asked else BLEND]
+        fits[name] = ways[_way(ranks_of[name], usual) if name in questions_of else BLEND]
     return fits
 
 
@@ -155,13 +161,13 @@ def ways_to_fit(questions: Questions | None, blend: Fit) -> list[Fit]:
     """Fit in several ways.
 
     These are the model alone, the blend of all positions, the likeliest weights around it and
-    around none, and from each of them the weights near by that rank best. Without questions there
-    are the first two.
+    around none, and from each of them the weights near by that rank best. Without questions all
+    but the first are the blend.
     """
     nothing = torch.zeros_like(blend.theta)
     fits = [Fit(nothing, 1.0), blend]
-    if questions is None:
-        return fits
+    if questions is None or not len(questions.rows):
+        return [*fits, *[blend] * 4]
 
     deviation = questions.features.std(dim=0, correction=0)
     deviation[deviation == 0] = 1.0

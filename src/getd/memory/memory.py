@@ -56,7 +56,7 @@ class _LookUp(NamedTuple):
     keys: Tensor  # (b,)
 
 
-class _Found(NamedTuple):
+class _Matches(NamedTuple):
     """What occurs with the keys of a look-up."""
 
     rows: Tensor  # (t,): the questions, ascending
@@ -116,14 +116,14 @@ class Memory(nn.Module):
         columns = [empty]
         shares = [empty.double()]
         for lookup in self._lookups(relation, entities, position):
-            found = self._find(lookup)
+            matches = self._find(lookup)
             if leave_out:
-                found = self._without_fact(found, lookup, entities, position)
-            share = found.counts / found.totals.clamp(min=1)
+                matches = self._without_fact(matches, lookup, entities, position)
+            share = matches.counts / matches.totals.clamp(min=1)
             kept = share >= (1e-12 if lookup.source == FREQUENCY else MIN_SHARE)
 
-            rows = found.rows[kept]
-            cells.append(rows * self.n_entities + found.candidates[kept])
+            rows = matches.rows[kept]
+            cells.append(rows * self.n_entities + matches.candidates[kept])
             columns.append(torch.full_like(rows, sources.index(lookup.source)))
             shares.append(share[kept])
 
@@ -151,35 +151,37 @@ class Memory(nn.Module):
                 source = CO_OCCURRENCE[len(given) - 1]
                 yield _LookUp(source, source, given, self._unordered_keys(chosen))
 
-    def _find(self, lookup: _LookUp) -> _Found:
+    def _find(self, lookup: _LookUp) -> _Matches:
         keys = lookup.keys
         if lookup.name not in self.counts:
-            return _Found(keys[:0], keys[:0], keys[:0].double(), keys[:0])
+            return _Matches(keys[:0], keys[:0], keys[:0].double(), keys[:0])
         counts = self.counts[lookup.name]
         assert isinstance(counts, Counts)
         rows, candidates, weights = counts.find(keys)
-        return _Found(rows, candidates, weights, counts.total(keys)[rows])
+        return _Matches(rows, candidates, weights, counts.total(keys)[rows])
 
     def _without_fact(
-        self, found: _Found, lookup: _LookUp, entities: Tensor, position: int
-    ) -> _Found:
+        self, matches: _Matches, lookup: _LookUp, entities: Tensor, position: int
+    ) -> _Matches:
         """Take the fact of each question out of what was counted with its key."""
-        rows = found.rows
+        rows = matches.rows
         arity = entities.shape[1]
         if lookup.source not in CO_OCCURRENCE:
-            is_own = found.candidates == entities[rows, position]
-            return found._replace(counts=found.counts - is_own.double(), totals=found.totals - 1)
+            is_own = matches.candidates == entities[rows, position]
+            return matches._replace(
+                counts=matches.counts - is_own.double(), totals=matches.totals - 1
+            )
 
         # The fact was counted with all of its entities that make this key.
-        counts = found.counts.clone()
-        totals = found.totals.clone()
+        counts = matches.counts.clone()
+        totals = matches.totals.clone()
         for given in combinations(range(arity), len(lookup.given)):
             has_key = (self._unordered_keys(entities[:, list(given)]) == lookup.keys)[rows]
             for other in set(range(arity)) - set(given):
-                is_other = found.candidates == entities[rows, other]
+                is_other = matches.candidates == entities[rows, other]
                 counts -= (has_key & is_other).to(counts)
                 totals -= has_key.long()
-        return found._replace(counts=counts, totals=totals)
+        return matches._replace(counts=counts, totals=totals)
 
     def _keys(self, relation: Tensor, given: Tensor) -> Tensor:
         """Combine a relation and the given entities of each question into one number."""

@@ -26,6 +26,9 @@ from getd.models.settings import ModelSettings, TensorModelSettings
 SECTIONS = ("data", "preset", "model", "training", "memory", "published", "row")
 
 
+WEIGHTED_LOSSES = ("softmax", "each-answer")  # of kvsall, in which questions may have weights
+
+
 class MemorySettings(Settings):
     """Settings of ``[memory]``."""
 
@@ -85,7 +88,7 @@ class TrainSettings(Settings):
 
     @model_validator(mode="after")
     def _what_goes_together(self) -> Self:
-        if self.question_weight and self.kvsall_loss not in ("softmax", "each-answer"):
+        if self.question_weight and self.kvsall_loss not in WEIGHTED_LOSSES:
             raise ValueError("question_weight goes with the kvsall_loss softmax or each-answer")
         if self.self_adversarial and self.sampled_loss == "softmax":
             raise ValueError("self_adversarial goes with the sampled_loss margin or logistic")
@@ -123,7 +126,9 @@ class Config:
         name = model_values.get("name", "getd")
         settings = {key: value for key, value in model_values.items() if key != "name"}
         checked = model_settings(name, settings)
-        defaults = MODELS[name].training_defaults
+        defaults = dict(MODELS[name].training_defaults)
+        if training_values.get("kvsall_loss", "softmax") not in WEIGHTED_LOSSES:
+            defaults.pop("question_weight", None)
         chosen = build(TrainSettings, {**defaults, **training_values}, "training")
 
         # A kvsall batch opens one position, so batch statistics are those of one position.

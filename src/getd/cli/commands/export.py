@@ -25,11 +25,11 @@ def export(
 ) -> None:
     """Export embeddings with their names, or the scoring function as ONNX."""
     opened = open_run(run)
+    with counting_progress("exporting") as progress:
+        written = opened.export(out, to, overwrite, progress)
     if to == "onnx" and opened.folder.has_memory():
         print_notices(
             ["the graphs leave the memory out, so their scores differ from those of getd predict"]
         )
-    with counting_progress("exporting") as progress:
-        written = opened.export(out, to, overwrite, progress)
     for path in written:
         print_line(str(path))

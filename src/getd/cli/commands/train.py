@@ -33,8 +33,8 @@ def train(
     preset: Annotated[
         Preset | None,
         Parameter(
-            help="auto (default): choose what is not given for the data. "
-            "paper: GETD with the paper's plain settings."
+            help="Where settings that are not given come from. auto: rules that look at the data "
+            "(default). paper: the paper's plain settings, and GETD as the model."
         ),
     ] = None,
     seed: Annotated[
