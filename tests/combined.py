@@ -18,7 +18,8 @@ TRAINING = {"epochs": 2, "batch_size": 32, "learning_rate": 0.02, "threads": 1}
 
 
 def train_member(name: str, out: Path, kb: KnowledgeBase | None = None, **training: Any) -> Run:
-    config = {"model": {"name": name, **MEMBERS.get(name, {})}, "training": TRAINING | training}
+    model = {"name": name, **MEMBERS.get(name, {})}
+    config = {"preset": "paper", "model": model, "training": TRAINING | training}
     return getd.train(kb or tiny_knowledge_base(), out=out, config=config)
 
 

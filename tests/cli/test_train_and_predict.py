@@ -45,7 +45,7 @@ def test_train_shows_epochs_and_a_report(getd: Getd, tmp_path: Path) -> None:
     result = getd("train", "demo", "--out", tmp_path / "run", *QUICK)
     assert result.code == 0
     choice, *epochs = result.err.splitlines()
-    assert choice.startswith("chosen for 1,844 facts of arity 2, 3, 4, 201 entities: model encoder")
+    assert choice.startswith("chosen for 1,844 facts of arity 2, 3, 4, 201 entities: model getd")
     assert [line.split()[:2] for line in epochs] == [["epoch", "1"], ["epoch", "2"]]
     assert "valid MRR" in result.err
     assert "this model" in result.out
@@ -102,7 +102,7 @@ def test_a_training_parses_its_config_once_and_builds_its_model_once(
     configs.clear()
     models.clear()
     assert getd("train", "demo", "--out", tmp_path / "chosen", "--quiet", *QUICK).code == 0
-    assert (len(configs), models) == (2, ["encoder"])
+    assert (len(configs), models) == (2, ["getd"])
 
 
 def test_a_config_names_data_and_published_values(getd: Getd, tmp_path: Path) -> None:

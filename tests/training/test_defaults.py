@@ -139,5 +139,5 @@ def test_a_preset_that_is_not_there_is_refused(tmp_path: Path) -> None:
     message = "preset is auto or paper, found 'papre'; did you mean 'paper'?"
     with pytest.raises(ConfigError, match=f"^{message.replace('?', '[?]')}$"):
         getd.train(small_kb(), out=tmp_path / "run", config={"preset": "papre"})
-    with pytest.raises(ConfigError, match="^preset is auto or paper, found 3$"):
+    with pytest.raises(ConfigError, match=r"^preset is auto or paper, found 3$"):
         Config.parse({"preset": 3})
