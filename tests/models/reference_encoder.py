@@ -33,7 +33,27 @@ def encoder(model: Encoder, relation: int, entities: list[int], position: int | 
     q = read(weights, tokens, reader, model)
     q = linear(weights, "output.1", layer_norm(weights, "output.0", q))
     q = layer_norm(weights, "output.3", gelu(q))
+    if position is not None and model.ring is not None:
+        q = q + ring_query(weights, relation, entities, position)
     return float(sum(a * b for a, b in zip(q, answer, strict=True)))
+
+
+def ring_query(weights: Weights, relation: int, entities: list[int], position: int) -> Vector:
+    """Entry by entry, the trace of the cores, each contracted with its vector."""
+    vectors = [layer_norm(weights, "ring.relation_norm", weights["relation.weight"][relation])]
+    for entity in entities:
+        vectors.append(layer_norm(weights, "ring.entity_norm", weights["entity.weight"][entity]))
+
+    query = np.zeros(len(vectors[0]))
+    for i in range(len(query)):
+        product = np.eye(weights["ring.cores.0"].shape[0])
+        for mode, vector in enumerate(vectors):
+            core = weights[f"ring.cores.{mode}"]
+            is_open = mode == position + 1
+            matrix = core[:, i, :] if is_open else np.einsum("i,aib->ab", vector, core)
+            product = product @ matrix
+        query[i] = np.trace(product)
+    return layer_norm(weights, "ring.query_norm", query)
 
 
 def deep_sets(weights: Weights, tokens: list[Vector], reader: Vector, model: Encoder) -> Vector:

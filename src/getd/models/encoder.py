@@ -13,6 +13,10 @@ two kinds of :math:`g`. DeepSets adds up what a small network makes of each enti
 
 and attention lets :math:`y` and all of :math:`X` look at each other in the layers of a transformer.
 Neither has a part that depends on the arity, so facts of all arities teach the same network.
+
+A sum of what each entity says is blind to what they say together. With ``ring_ranks`` the query of
+a tensor ring is added, which multiplies them (:mod:`~getd.models.ring_query`): GETD and a network
+in one, over the same vectors.
 """
 
 from collections.abc import Iterator
@@ -27,6 +31,7 @@ from getd.errors import ShapeError
 from getd.models.aliases import RandomSource
 from getd.models.base import DotProductModel, ModelSizes, RoleTable, other_positions
 from getd.models.layers import drop_out, embedding
+from getd.models.ring_query import RingQuery
 from getd.models.roles import number_positions
 from getd.models.settings import Dropout, ModelSettings
 
@@ -40,6 +45,8 @@ class EncoderSettings(ModelSettings):
     heads: PositiveInt = 4  # of attention
     dropout: Dropout = 0.2  # in every layer
     query_dropout: Dropout = 0.0
+    ring_ranks: PositiveInt | None = None  # of a ring whose query is added; None: no ring
+    ring_dropout: Dropout = 0.3  # on its query
     initial_scale: float = 0.02
 
 
@@ -47,7 +54,7 @@ class Encoder(DotProductModel):
     """A network over the set of given entities, each with its role; one for all arities."""
 
     role_numbers: Tensor  # (|R|, n): the row of the role of each position
-    parameters_formula = "|E|d + |R|d + n|R|d + the network's 4d² for each layer"
+    parameters_formula = "|E|d + |R|d + n|R|d + 4d² for each layer + (n+1)d R² for a ring"
 
     def __init__(
         self, sizes: ModelSizes, settings: EncoderSettings, generator: RandomSource = None
@@ -66,6 +73,12 @@ class Encoder(DotProductModel):
         self.slot = embedding(max(self.arities), d, scale, generator)
 
         self.query_dropout = settings.query_dropout
+        self.ring: RingQuery | None = None
+        if settings.ring_ranks:
+            dropouts = (settings.dropout, settings.ring_dropout)
+            largest = max(self.arities)
+            self.ring = RingQuery(largest, d, settings.ring_ranks, *dropouts, generator)
+
         with seeded(generator):
             make = DeepSets if settings.kind == "deepsets" else Attention
             self.network = make(settings)
@@ -80,15 +93,24 @@ class Encoder(DotProductModel):
         self.check_arity(entities)
         given = other_positions(entities, position)
         roles = self.role(self.role_numbers[relation])  # (b, n, d)
-        tokens = self.entity(entities[:, given]) + roles[:, given]
-        return self._output(self.network(tokens, roles[:, position] + self.relation(relation)))
+        vectors = self.entity(entities[:, given])  # (b, n - 1, d)
+        r = self.relation(relation)
+        query: Tensor = self._output(
+            self.network(vectors + roles[:, given], roles[:, position] + r)
+        )
+        if self.ring is None:
+            return query
+        return query + self.ring(r, vectors, position).to(query)
 
     def queries(self, relation: Tensor, entities: Tensor) -> Tensor:
         n = self.check_arity(entities)
         roles = self.role(self.role_numbers[relation][:, :n])  # (b, n, d)
-        tokens = self.entity(entities) + roles
-        readers = roles + self.relation(relation).unsqueeze(1)
-        return self._output(self.network.each(tokens, readers))
+        vectors = self.entity(entities)  # (b, n, d)
+        r = self.relation(relation)
+        query: Tensor = self._output(self.network.each(vectors + roles, roles + r.unsqueeze(1)))
+        if self.ring is None:
+            return query
+        return query + self.ring.each(r, vectors).to(query)
 
     def relation_query(self, entities: Tensor) -> Tensor:
         n = self.check_arity(entities)

@@ -1,0 +1,64 @@
+r"""The query of GETD, with one ring for all arities, as a part of other models.
+
+.. math::
+    q_p[i] = \operatorname{trace}\bigl(
+        M_0 \cdots M_{p} \; Z_{p+1}[:, i, :] \; M_{p+2} \cdots M_n \bigr), \qquad
+    M_0 = \textstyle\sum_i r_i Z_0[:, i, :], \quad
+    M_j = \sum_i e_{j-1,i} Z_j[:, i, :]
+
+Facts of :math:`n` entities take the first :math:`n + 1` cores. Vectors are normalised before and
+after, so the query has one length for every arity.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from getd.algebra.ring import ring_environments, ring_shapes
+from getd.models.aliases import RandomSource
+from getd.models.getd import scaled_core
+from getd.models.layers import drop_out
+
+
+class RingQuery(nn.Module):
+    """Contracts a ring with the relation and all given entities."""
+
+    def __init__(
+        self,
+        largest_arity: int,
+        dim: int,
+        ranks: int,
+        dropout: float,
+        query_dropout: float,
+        generator: RandomSource = None,
+    ) -> None:
+        super().__init__()
+        shapes = ring_shapes([dim] * (largest_arity + 1), ranks)
+        self.cores = nn.ParameterList([scaled_core(shape, generator) for shape in shapes])
+        self.relation_norm = nn.LayerNorm(dim)
+        self.entity_norm = nn.LayerNorm(dim)
+        self.query_norm = nn.LayerNorm(dim)
+        self.dropout = dropout
+        self.query_dropout = query_dropout
+
+    def forward(self, relation: Tensor, given: Tensor, position: int) -> Tensor:
+        """Make the query ``(b, d)`` of a position; ``given`` ``(b, k, d)`` are all other entities."""
+        vectors: list[Tensor | None] = [self.relation_norm(relation)]
+        vectors += self._normalised(given).unbind(1)
+        vectors.insert(position + 1, None)
+        (query,) = ring_environments(self._ring(vectors), vectors, [position + 1])
+        return self._finished(query)
+
+    def each(self, relation: Tensor, entities: Tensor) -> Tensor:
+        """Make the queries of all positions of facts, ``(b, n, d)``."""
+        vectors = [self.relation_norm(relation), *self._normalised(entities).unbind(1)]
+        environments = ring_environments(self._ring(vectors), vectors, range(1, len(vectors)))
+        return self._finished(torch.stack(environments, dim=1))
+
+    def _ring(self, vectors: list[Tensor | None] | list[Tensor]) -> list[Tensor]:
+        return list(self.cores)[: len(vectors)]
+
+    def _normalised(self, entities: Tensor) -> Tensor:
+        return drop_out(self.entity_norm(entities), self.dropout, self.training)
+
+    def _finished(self, query: Tensor) -> Tensor:
+        return drop_out(self.query_norm(query), self.query_dropout, self.training)
