@@ -100,7 +100,8 @@ class Encoder(DotProductModel):
         )
         if self.ring is None:
             return query
-        return query + self.ring(r, vectors, position).to(query)
+        product: Tensor = self.ring(r, vectors, position)
+        return query + product.to(query)
 
     def queries(self, relation: Tensor, entities: Tensor) -> Tensor:
         n = self.check_arity(entities)

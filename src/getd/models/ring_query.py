@@ -41,7 +41,7 @@ class RingQuery(nn.Module):
         self.query_dropout = query_dropout
 
     def forward(self, relation: Tensor, given: Tensor, position: int) -> Tensor:
-        """Make the query ``(b, d)`` of a position; ``given`` ``(b, k, d)`` are all other entities."""
+        """Make the query ``(b, d)`` of a position; ``given`` ``(b, k, d)`` are the others."""
         vectors: list[Tensor | None] = [self.relation_norm(relation)]
         vectors += self._normalised(given).unbind(1)
         vectors.insert(position + 1, None)
