@@ -552,7 +552,7 @@ def test_a_place_that_cannot_be_written(tmp_path: Path, getd: Getd) -> None:
         (
             ["inof"],
             'unknown command "inof". Did you mean "info"? Available commands: '
-            "info, convert, datasets, demo, train, tune, models, reproduce, ...",
+            "info, convert, datasets, demo, train, tune, combine, models, ...",
         ),
         (["info"], 'command "info" parameter DATA requires an argument.'),
         (["info", "demo", "--arty", "3"], "unknown option: --arty. Did you mean --arity?"),

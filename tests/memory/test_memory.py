@@ -168,6 +168,18 @@ def test_of_a_relation_the_most_frequent_candidates_are_kept(
     assert_close(found.values[:, 0], torch.tensor([2 / 6, 3 / 6], dtype=torch.float64))
 
 
+def test_very_long_facts_have_no_sources_of_two_given_entities() -> None:
+    entities = np.arange(40).reshape(2, 20)
+    memory = Memory.from_facts({20: Facts(np.zeros(2, dtype=np.int64), entities)}, 40)
+    sources = memory.sources(20, 3)
+    assert sources[0] == FREQUENCY
+    assert [kind_of(source, 20) for source in sources[1:20]] == ["one"] * 19
+    assert [kind_of(source, 20) for source in sources[20:]] == ["all", "beside"]
+    assert len(memory.counts) == 20 * (1 + 19 + 1) + 1
+    found = memory.features(torch.tensor([0]), torch.tensor(entities[:1]), 3)
+    assert found.values.shape[1] == 2 * len(sources)
+
+
 def test_keys_of_many_given_entities_do_not_meet() -> None:
     """Their products leave 64 bits: all facts of large numbers have keys of their own."""
     entities = np.random.default_rng(0).integers(0, 2**40, (20_000, 5))

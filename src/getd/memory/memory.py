@@ -33,6 +33,7 @@ from getd.models.counts import Counts
 
 EPSILON = 1e-3  # ε
 MIN_SHARE = 0.01  # a smaller share counts as 0, so a key has a hundred candidates at most
+MOST_PAIRED = 7  # given entities of which every two are a source
 MOST_FREQUENT = 200  # candidates of a position of a relation, by frequency
 FREQUENCY = "frequency"  # the source that reads no given entity
 CO_OCCURRENCE = ("beside", "beside two")  # the sources that know no relation and no position
@@ -98,8 +99,13 @@ class Memory(nn.Module):
 
     def sources(self, arity: int, position: int) -> list[str]:
         """Name the sources for questions with this position open."""
-        names = [_name(given) for given in _given(arity, position)]
-        return [*names, *CO_OCCURRENCE[: min(arity - 1, 2)]]
+        choices = _given(arity, position)
+        sizes = {len(given) for given in choices}
+        names = [_name(given) for given in choices]
+        for size, source in enumerate(CO_OCCURRENCE, start=1):
+            if size in sizes:
+                names.append(source)
+        return names
 
     def features(
         self, relation: Tensor, entities: Tensor, position: int, leave_out: bool = False
@@ -176,7 +182,10 @@ class Memory(nn.Module):
         counts = matches.counts.clone()
         totals = matches.totals.clone()
         for given in combinations(range(arity), len(lookup.given)):
-            has_key = (self._unordered_keys(entities[:, list(given)]) == lookup.keys)[rows]
+            has_key = self._unordered_keys(entities[:, list(given)]) == lookup.keys
+            if not has_key.any():
+                continue
+            has_key = has_key[rows]
             for other in set(range(arity)) - set(given):
                 is_other = matches.candidates == entities[rows, other]
                 counts -= (has_key & is_other).to(counts)
@@ -206,10 +215,17 @@ class Memory(nn.Module):
 
 
 def _given(arity: int, position: int) -> list[tuple[int, ...]]:
-    """Return the choices of given positions: none, one, two, and all where these are more."""
+    """Return the choices of given positions: none, one, two, and all where these are more.
+
+    There are too many pairs in very long facts.
+    """
     others = [j for j in range(arity) if j != position]
-    few = [(), *combinations(others, 1), *combinations(others, 2)]
-    return few if len(others) <= 2 else [*few, tuple(others)]
+    choices: list[tuple[int, ...]] = [(), *combinations(others, 1)]
+    if len(others) <= MOST_PAIRED:
+        choices += combinations(others, 2)
+    if len(others) > len(CO_OCCURRENCE):
+        choices.append(tuple(others))
+    return choices
 
 
 def _name(given: tuple[int, ...]) -> str:

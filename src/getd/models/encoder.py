@@ -14,7 +14,7 @@ two kinds of :math:`g`. DeepSets adds up what a small network makes of each enti
 and attention lets :math:`y` and all of :math:`X` look at each other in the layers of a transformer.
 Neither has a part that depends on the arity, so facts of all arities teach the same network.
 
-A sum of what each entity says is blind to what they say together. With ``ring_ranks`` the query of
+A sum of what each entity says is blind to what they say together. With ``ring_query_ranks`` the query of
 a tensor ring is added, which multiplies them (:mod:`~getd.models.ring_query`): GETD and a network
 in one, over the same vectors.
 """
@@ -45,8 +45,8 @@ class EncoderSettings(ModelSettings):
     heads: PositiveInt = 4  # of attention
     dropout: Dropout = 0.2  # in every layer
     query_dropout: Dropout = 0.0
-    ring_ranks: PositiveInt | None = None  # of a ring whose query is added; None: no ring
-    ring_dropout: Dropout = 0.3  # on its query
+    ring_query_ranks: PositiveInt | None = None  # of a ring whose query is added; None: no ring
+    ring_query_dropout: Dropout = 0.3  # on its query
     initial_scale: float = 0.02
 
 
@@ -74,10 +74,10 @@ class Encoder(DotProductModel):
 
         self.query_dropout = settings.query_dropout
         self.ring: RingQuery | None = None
-        if settings.ring_ranks:
-            dropouts = (settings.dropout, settings.ring_dropout)
+        if settings.ring_query_ranks:
+            dropouts = (settings.dropout, settings.ring_query_dropout)
             largest = max(self.arities)
-            self.ring = RingQuery(largest, d, settings.ring_ranks, *dropouts, generator)
+            self.ring = RingQuery(largest, d, settings.ring_query_ranks, *dropouts, generator)
 
         with seeded(generator):
             make = DeepSets if settings.kind == "deepsets" else Attention
