@@ -23,12 +23,13 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from getd.algebra.convex import Bowl, minimise
 from getd.evaluation.protocol import Sample, known_for_choosing
 from getd.facts.facts import sample_facts
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.memory.memory import Memory
 from getd.memory.prior import learn_prior, start_weights
-from getd.memory.questions import SCALES, Bowl, Questions, maximise_smoothly, minimise, soft_step
+from getd.memory.questions import SCALES, Questions, maximise_smoothly, soft_step
 from getd.memory.weights import MemoryWeights, SourceWeights
 from getd.models.base import ScoringModel
 
@@ -150,8 +151,11 @@ def _blend(blended: Sequence[Questions]) -> Fit:
         return Fit(one, 1.0)
 
     def loss(theta: Tensor, scale: int) -> Bowl:
-        bowls = [questions.loss(theta, scale) for questions in blended]
-        return Bowl(*(torch.stack(parts).sum(dim=0) for parts in zip(*bowls, strict=True)))
+        first, *others = blended
+        total = first.loss(theta, scale)
+        for questions in others:
+            total = total.plus(questions.loss(theta, scale))
+        return total
 
     theta, scale = _likeliest(loss, one, BLEND_PRIOR)
     return Fit(theta.clamp(min=0.0), scale)

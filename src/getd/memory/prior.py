@@ -18,10 +18,11 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from getd.algebra.convex import Bowl, minimise
 from getd.facts.facts import Blocks, Facts, sample_facts
 from getd.facts.known_answers import KnownAnswers
 from getd.memory.memory import Memory, kind_of
-from getd.memory.questions import Bowl, Questions, minimise
+from getd.memory.questions import Questions
 
 # Before any fact is seen: the weights of the share and of its logarithm.
 START = {

@@ -10,6 +10,7 @@ from typing import NamedTuple, Self
 import torch
 from torch import Tensor, nn
 
+from getd.algebra.convex import Bowl, log_sums
 from getd.arrays import Ids
 from getd.evaluation.scoring import BATCH_ROWS, ScoredBatch, filtered_scores
 from getd.facts.facts import Facts
@@ -22,9 +23,6 @@ SOFTNESS = 0.5  # of the sigmoid
 HIGHEST = 100  # candidates that the memory does not know, which are kept for ranks
 Step = Callable[[Tensor], Tensor]  # the lead of a candidate to what it adds to the rank
 Objective = Callable[[Tensor], Tensor]
-NEWTON_STEPS = 30
-HALVINGS = 10  # of a step that leads up
-TOLERANCE = 1e-10  # of the minimum, relative
 
 
 def hard_step(lead: Tensor) -> Tensor:
@@ -35,17 +33,6 @@ def hard_step(lead: Tensor) -> Tensor:
 def soft_step(lead: Tensor) -> Tensor:
     """Return the same with a slope, for gradients."""
     return torch.sigmoid(lead / SOFTNESS)
-
-
-class Bowl(NamedTuple):
-    """A convex function at a point, with its derivatives."""
-
-    value: Tensor
-    gradient: Tensor  # (f,)
-    hessian: Tensor  # (f, f)
-
-
-Loss = Callable[[Tensor], Bowl]
 
 
 class Questions(NamedTuple):
@@ -115,17 +102,10 @@ class Questions(NamedTuple):
     def loss(self, theta: Tensor, scale: int) -> Bowl:
         """Return the negative log-likelihood of the answers; ``scale`` is an index of SCALES."""
         scores = SCALES[scale] * self.scores + self.features @ theta
-        rest = self.rest[:, scale]
-        top = rest.scatter_reduce(0, self.rows, scores, "amax")
-        exponentials = torch.exp(scores - top[self.rows])
-        totals = torch.exp(rest - top).index_add(0, self.rows, exponentials)
-        value = (top + totals.log()).sum() - scores[self.is_answer].sum()
-
-        # The mean of the features under the softmax, and how they vary under it.
-        weighted = self.features * (exponentials / totals[self.rows])[:, None]
-        means = theta.new_zeros(len(rest), len(theta)).index_add(0, self.rows, weighted)
-        gradient = means.sum(dim=0) - self.features[self.is_answer].sum(dim=0)
-        return Bowl(value, gradient, self.features.T @ weighted - means.T @ means)
+        sums = log_sums(scores, self.features, self.rows, self.rest[:, scale])
+        own = self.features[self.is_answer].sum(dim=0)
+        value = sums.value - scores[self.is_answer].sum()
+        return Bowl(value, sums.gradient - own, sums.hessian)
 
     def reciprocal_ranks(self, theta: Tensor, scale: float, step: Step = hard_step) -> Tensor:
         """Return the reciprocal ranks of the answers among the candidates that are kept."""
@@ -142,39 +122,6 @@ class Questions(NamedTuple):
 def scaled(scores: Tensor, scale: float) -> Tensor:
     """Return the scores times a scale; what is left out stays so with a scale of 0."""
     return scale * scores if scale else torch.where(torch.isfinite(scores), 0.0, scores)
-
-
-def minimise(loss: Loss, start: Tensor, centre: Tensor, prior: float) -> tuple[Tensor, float]:
-    """Minimise a convex loss plus the weighted squared distance from a centre, by Newton's method.
-
-    Returns the point and the minimum.
-    """
-
-    def penalised(theta: Tensor) -> Bowl:
-        bowl = loss(theta)
-        off = theta - centre
-        bend = bowl.hessian + 2 * prior * torch.eye(len(theta)).to(theta)
-        return Bowl(bowl.value + prior * off @ off, bowl.gradient + 2 * prior * off, bend)
-
-    theta = start
-    bowl = penalised(theta)
-    for _ in range(NEWTON_STEPS):
-        step = torch.linalg.solve(bowl.hessian, bowl.gradient)
-        promised = float(bowl.gradient @ step)
-        if promised < TOLERANCE * (1 + abs(float(bowl.value))):
-            break
-        theta, bowl = _descend(penalised, theta, step, bowl)
-    return theta, float(bowl.value)
-
-
-def _descend(loss: Loss, theta: Tensor, step: Tensor, bowl: Bowl) -> tuple[Tensor, Bowl]:
-    """Take a step, or as much of it as leads down."""
-    for _ in range(HALVINGS):
-        there = loss(theta - step)
-        if there.value <= bowl.value:
-            return theta - step, there
-        step = step / 2
-    return theta, bowl
 
 
 def maximise_smoothly(gain: Objective, start: Tensor, prior: float) -> Tensor:

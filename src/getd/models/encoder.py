@@ -14,9 +14,9 @@ two kinds of :math:`g`. DeepSets adds up what a small network makes of each enti
 and attention lets :math:`y` and all of :math:`X` look at each other in the layers of a transformer.
 Neither has a part that depends on the arity, so facts of all arities teach the same network.
 
-A sum of what each entity says is blind to what they say together. With ``ring_query_ranks`` the query of
-a tensor ring is added, which multiplies them (:mod:`~getd.models.ring_query`): GETD and a network
-in one, over the same vectors.
+A sum of what each entity says is blind to what they say together. With ``ring_query_ranks`` the
+query of a tensor ring is added, which multiplies them (:mod:`~getd.models.ring_query`): GETD and a
+network in one, over the same vectors.
 """
 
 from collections.abc import Iterator

@@ -19,6 +19,7 @@ from typing import NamedTuple, Self
 import torch
 from torch import Tensor
 
+from getd.algebra.convex import Bowl, log_sums, minimise
 from getd.calibration.calibrate import calibration_facts
 from getd.evaluation.protocol import Sample, known_for_choosing
 from getd.evaluation.rank_scores import check_finite
@@ -34,21 +35,9 @@ HIGHEST = 50  # candidates of each member that are kept
 DRAWN = 256  # candidates that are drawn of the rest; of so many entities all are kept
 PRIOR = 5.0  # λ
 SMALLEST_SQUARE = 0.01  # of the centre
-NEWTON_STEPS = 50
-TOLERANCE = 1e-6  # of the gradient, by question
-SMALLEST_STEP = 1e-6  # a shorter one gains nothing
-DESCENT = 1e-4  # the share of the expected gain that a step must make
 
 Slot = tuple[int, int]  # arity and position
 Progress = Callable[[], None]  # called when a slot is scored
-
-
-class Curve(NamedTuple):
-    """A loss at one point, with its slope and its curvature."""
-
-    value: float
-    gradient: Tensor  # (m,)
-    hessian: Tensor  # (m, m)
 
 
 class Questions(NamedTuple):
@@ -80,19 +69,12 @@ class Questions(NamedTuple):
             log_counts.append(part.log_counts)
         return cls(torch.cat(rows), torch.cat(leads), torch.cat(log_counts), len(facts))
 
-    def loss(self, weights: Tensor) -> Curve:
+    def loss(self, weights: Tensor) -> Bowl:
         """Return the negative log-likelihood of the answers."""
         leads = self.leads.double()
         scores = leads @ weights + self.log_counts
-        top = scores.new_zeros(self.number).scatter_reduce(0, self.rows, scores, "amax")
-        powers = torch.exp(scores - top[self.rows])
-        total = torch.exp(-top).index_add(0, self.rows, powers)
-
-        # The gradient is the mean lead, the curvature the covariance of leads.
-        weighted = leads * (powers / total[self.rows]).unsqueeze(1)
-        means = leads.new_zeros(self.number, len(weights)).index_add(0, self.rows, weighted)
-        value = float((top + total.log()).sum())
-        return Curve(value, weighted.sum(dim=0), leads.T @ weighted - means.T @ means)
+        answers = scores.new_zeros(self.number)
+        return log_sums(scores, leads, self.rows, answers)
 
 
 def _reduce(batches: Sequence[ScoredBatch], drawn: Tensor) -> Questions:
@@ -172,10 +154,10 @@ def fit_slots(questions: dict[str, Questions], slots: Iterable[str]) -> dict[str
     scaled = {name: part._replace(leads=part.leads / size) for name, part in questions.items()}
 
     equal = size / len(size)
-    shared = minimise(list(scaled.values()), equal)
+    shared = likeliest(list(scaled.values()), equal)
     weights = {}
     for name in slots:
-        own = minimise([scaled[name]], shared) if name in scaled else shared
+        own = likeliest([scaled[name]], shared) if name in scaled else shared
         weights[name] = (own / size).tolist()
     return weights
 
@@ -188,52 +170,20 @@ def _size(questions: Sequence[Questions]) -> Tensor:
     return torch.where(size > 0, size, 1.0)
 
 
-def minimise(questions: Sequence[Questions], centre: Tensor) -> Tensor:
-    """Minimise the loss and the relative distance from a centre, by projected Newton steps.
+def likeliest(questions: Sequence[Questions], centre: Tensor) -> Tensor:
+    """Return the likeliest weights near a centre; they are never less likely than the centre."""
 
-    The steps start at the centre and none rises, so the result is at least as likely.
-    """
-    weights = centre
-    curve = _penalised(questions, weights, centre)
-    enough = TOLERANCE * sum(part.number for part in questions)
-    for _ in range(NEWTON_STEPS):
-        # A weight of 0 that the loss would push below 0 stays there.
-        is_free = (weights > 0) | (curve.gradient < 0)
-        gradient = curve.gradient[is_free]
-        if not len(gradient) or gradient.abs().max() <= enough:
-            break
-        step = torch.zeros_like(weights)
-        step[is_free] = -torch.linalg.solve(curve.hessian[is_free][:, is_free], gradient)
+    def loss(weights: Tensor) -> Bowl:
+        first, *others = questions
+        total = first.loss(weights)
+        for part in others:
+            total = total.plus(part.loss(weights))
+        return total
 
-        length = 1.0
-        while length > SMALLEST_STEP:
-            moved = (weights + length * step).clamp(min=0)
-            after = _penalised(questions, moved, centre)
-            expected = float(curve.gradient @ (moved - weights))
-            if after.value <= curve.value + DESCENT * expected:
-                break
-            length /= 2
-        else:
-            break
-        weights = moved
-        curve = after
+    weights, _ = minimise(loss, centre, centre, prior_of(centre), non_negative=True)
     return weights
 
 
 def prior_of(centre: Tensor) -> float:
     """Return what the squared distance from a centre is multiplied with."""
     return PRIOR / max(float(centre.square().sum()), SMALLEST_SQUARE)
-
-
-def _penalised(questions: Sequence[Questions], weights: Tensor, centre: Tensor) -> Curve:
-    prior = prior_of(centre)
-    distance = weights - centre
-    value = prior * float(distance.square().sum())
-    gradient = 2 * prior * distance
-    hessian = 2 * prior * torch.eye(len(weights), dtype=weights.dtype)
-    for part in questions:
-        curve = part.loss(weights)
-        value += curve.value
-        gradient = gradient + curve.gradient
-        hessian = hessian + curve.hessian
-    return Curve(value, gradient, hessian)
