@@ -89,6 +89,8 @@ def test_what_is_given_stays() -> None:
     chosen = fill_in(Config.parse(given), small_kb())
     assert (chosen.training.epochs, chosen.training.batch_size) == (7, 9)
     assert not chosen.memory.use
+    assert chosen.training.patience == 0
+    chosen = fill_in(Config.parse({"training": {"batch_size": 9}}), small_kb())
     assert chosen.training.patience == encoder_rule(Shape.of(small_kb()))["training.patience"]
 
 
@@ -126,7 +128,7 @@ def test_a_run_keeps_what_was_chosen_says_so_and_resumes(tmp_path: Path) -> None
     assert run.folder.has_memory()
     assert sentences == [
         "chosen for 50 facts of arity 2, 18 entities: "
-        "model encoder, batch_size 64, patience 50, memory"
+        "model encoder, batch_size 64, memory"
     ]
 
     resumed = getd.train(kb, out=tmp_path / "run", epochs=2, resume=True)

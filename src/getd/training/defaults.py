@@ -89,6 +89,8 @@ def fill_in(config: Config, kb: KnowledgeBase) -> Config:
 
     shape = Shape.of(kb)
     chosen = {"model.name": name, **RULES[name](shape)}
+    if _is_given(config, "training.epochs"):
+        chosen.pop("training.patience", None)  # all of them are wanted
     if shape.validation_facts:
         chosen["memory.use"] = True
     if shape.validation_facts > MAX_VALIDATION:
@@ -111,7 +113,8 @@ def describe_choice(before: Config, after: Config, kb: KnowledgeBase) -> str | N
 
     shape = Shape.of(kb)
     arities = ", ".join(map(str, shape.arities))
-    data = f"{shape.facts:,} facts of arity {arities}, {shape.entities:,} entities"
+    facts = "1 fact" if shape.facts == 1 else f"{shape.facts:,} facts"
+    data = f"{facts} of arity {arities}, {shape.entities:,} entities"
     return f"chosen for {data}: {', '.join(chosen)}"
 
 
