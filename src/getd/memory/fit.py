@@ -18,6 +18,7 @@ How much of this a position takes is decided on facts that it was not fitted on.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import log
 from typing import NamedTuple, Protocol
 
 import torch
@@ -34,9 +35,10 @@ from getd.memory.weights import MemoryWeights, SourceWeights
 from getd.models.base import ScoringModel
 
 PRIOR = 3.0  # λ of the weights of a position
+SCALE_PRIOR = 4.0  # of the logarithm of a scale (and a tenth), around where it begins
 BLEND_PRIOR = 1.0  # of the scale of the prior weights, around 1
 SAMPLE = 2000  # validation facts of an arity that weights are fitted on
-CERTAIN = 1.0  # standard errors that another way must gain by
+CERTAIN = 1.5  # standard errors that another way must gain by
 BLEND = 1  # the number of the usual way, unless all positions together gain by another
 
 
@@ -190,11 +192,13 @@ def _likeliest(loss: LossAtScale, centre: Tensor, prior: float, scale: float = 1
     """
     first = SCALES.index(scale)
     theta, least = minimise(partial(loss, scale=first), centre, centre, prior)
+    begin = log(scale + 0.1)
     best = Fit(theta, scale)
     for direction in (1, -1):
         number = first + direction
         while 0 <= number < len(SCALES):
             theta, value = minimise(partial(loss, scale=number), best.theta, centre, prior)
+            value += SCALE_PRIOR * (log(SCALES[number] + 0.1) - begin) ** 2
             if value >= least:
                 break
             least = value

@@ -16,6 +16,7 @@ from getd.runs.config import Config
 
 DEFAULT_MODEL = "encoder"  # where neither a model nor any setting of one is given
 STEPS = 5000  # of the optimiser, that a training takes if its epochs allow
+PATIENCE = 15  # epochs
 MAX_VALIDATION = 5000  # facts that an epoch is validated on
 MANY_ENTITIES = 16_384  # from which on some are drawn as candidates
 DRAWN = 8192
@@ -54,7 +55,7 @@ def encoder_rule(shape: Shape) -> dict[str, Any]:
     return {
         "training.batch_size": batch_size,
         "training.epochs": epochs,
-        "training.patience": max(10, epochs // 3),
+        "training.patience": PATIENCE,
         "training.drawn_candidates": DRAWN if shape.entities > MANY_ENTITIES else None,
     }
 
