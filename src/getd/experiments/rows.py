@@ -138,7 +138,9 @@ def all_rows() -> dict[str, Row]:
         row = read_row(path)
         rows.append(row)
         if row.name.startswith("best/getd-"):
-            rows += _derived_rows(row)
+            rows += _derived_rows(row, DERIVED)
+        elif row.name.startswith("best/encoder-"):
+            rows += _derived_rows(row, ("+memory",))
 
     for name, about in TABLES.items():
         rows.append(Row(name, "table", RowInfo(about=about), (Point(name),)))
@@ -176,10 +178,10 @@ def find_row(name: str) -> Row:
     return rows[name]
 
 
-def _derived_rows(base: Row) -> list[Row]:
+def _derived_rows(base: Row, suffixes: Sequence[str]) -> list[Row]:
     """Return a row for every choice of additions."""
     rows = []
-    for suffix in DERIVED:
+    for suffix in suffixes:
         about = base.info.about
         for addition in suffix.split("+")[1:]:
             about += f", {ADDITIONS[addition]}"
