@@ -6,7 +6,7 @@ trainings, ``tuning/…`` are studies, and the others are tables.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
