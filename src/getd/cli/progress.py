@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from getd import Callbacks
     from getd.training.callbacks import Epoch
     from getd.tuning.trial import Trial
+    from getd.workflows.budget import SearchCallbacks, Standings
 
 
 def progress_bars(quiet: bool, *columns: ProgressColumn) -> Progress:
@@ -154,3 +155,50 @@ def tuning_progress(quiet: bool, trials: int) -> Iterator[TuningBars]:
     """Show the trials of a study: two bars, or a line per trial if there is no terminal."""
     with progress_bars(quiet) as bars:
         yield TuningBars(bars, trials, quiet)
+
+
+class SearchBars:
+    """Two bars for a search: its time, and the epochs of the current candidate."""
+
+    def __init__(self, bars: Progress, minutes: float, quiet: bool) -> None:
+        self.bars = bars
+        self.minutes = minutes
+        self.quiet = quiet
+        self.time_task = bars.add_task(f"0.0 of {minutes:g} minutes", total=60 * minutes)
+        self.epoch_task = bars.add_task("", total=None)
+
+    def on_training(self, name: str, epoch: int) -> Callbacks:
+        return EpochBar(self.bars, self.epoch_task, f"{name}, ").callbacks()
+
+    def on_standings(self, standings: Standings) -> None:
+        spent = f"{standings.seconds / 60:.1f} of {self.minutes:g} minutes"
+        best = f"best {standings.leader_mrr:.4f} ({standings.leader})"
+        self.bars.update(
+            self.time_task, description=f"{spent}, {best}", completed=standings.seconds
+        )
+        if self.quiet or not self.bars.disable:
+            return
+
+        candidate = standings.candidate
+        mrr = "–" if standings.valid_mrr is None else f"{standings.valid_mrr:.4f}"
+        epochs = f"{standings.epochs_done} of {candidate.epochs} epochs"
+        reason = f", {candidate.standing}: {candidate.reason}" if candidate.reason else ""
+        print_message(f"{candidate.name}  {epochs}  valid MRR {mrr}{reason}; {best}, {spent}")
+
+    def on_choice(self, names: list[str]) -> None:
+        if not self.quiet:
+            print_message(f"choosing among {', '.join(names)}, alone and combined")
+
+
+@contextmanager
+def search_progress(quiet: bool, minutes: float | None) -> Iterator[SearchCallbacks | None]:
+    """Show a search: two bars, or a line per candidate and rung; nothing without a budget."""
+    if minutes is None:
+        yield None
+        return
+
+    from getd.workflows.budget import SearchCallbacks
+
+    with progress_bars(quiet) as bars:
+        shown = SearchBars(bars, minutes, quiet)
+        yield SearchCallbacks(shown.on_training, shown.on_standings, shown.on_choice)

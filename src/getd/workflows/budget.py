@@ -1,0 +1,434 @@
+"""Spend a time budget: candidates compete on validation, and the best or their combination is kept.
+
+::
+
+    default → to its end ─┐
+    round: measure → 1/4 of the epochs → better half → 1/2 → better half → end, until time is up
+                          └→ choose on halves of validation → memory, calibration → test, once
+
+The candidates are runs in a folder next to the run. Everything that a search decides is written
+there first, so a search can be stopped at any time and resumed.
+"""
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from getd.errors import ConfigError, FactError, GetdError, RunError
+from getd.facts.facts import count
+from getd.facts.knowledge_base import KnowledgeBase
+from getd.runs.config import Config
+from getd.runs.folder import RunFolder
+from getd.runs.lock import owned
+from getd.runs.opened import OpenedRun
+from getd.training import start
+from getd.training.callbacks import Callbacks, Epoch, Interrupted
+from getd.workflows.candidates import candidates, other_seeds
+from getd.workflows.halving import (
+    SHARES,
+    Cost,
+    better_half,
+    epochs_to,
+    fitting_epochs,
+    seconds_of_field,
+)
+from getd.workflows.search_state import Candidate, SearchState, WorkFolder, same_settings
+from getd.workflows.winner import write_winner
+
+TRAINING_SHARE = 0.85  # of the budget; the rest is for choice, memory, calibration and test
+MEASURED_SHARE = 0.1  # of what is left: a candidate whose first epoch takes longer is left out
+LEAST_SHARE = 0.5  # of its epochs, with which a candidate is still worth training
+
+Clock = Callable[[], float]  # in seconds
+
+
+@dataclass(frozen=True)
+class Standings:
+    """How far a search is, after a candidate trained for a while."""
+
+    candidate: Candidate
+    epochs_done: int
+    valid_mrr: float | None  # its best so far
+    leader: str
+    leader_mrr: float
+    seconds: float  # spent by the search
+
+
+@dataclass(frozen=True)
+class SearchCallbacks:
+    """Functions that a search calls."""
+
+    # Before a candidate trains up to an epoch: returns the callbacks of that training.
+    on_training: Callable[[str, int], Callbacks] = lambda name, epoch: Callbacks()
+    on_standings: Callable[[Standings], None] = lambda standings: None
+    # When all trainings are over, before the winner is chosen: the names of those that finished.
+    on_choice: Callable[[list[str]], None] = lambda names: None
+
+
+def search(
+    kb: KnowledgeBase,
+    config: Config,
+    out: Path,
+    minutes: float,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    callbacks: SearchCallbacks | None = None,
+    ask_test: bool = True,
+    clock: Clock = time.monotonic,
+) -> OpenedRun:
+    """Spend some minutes on a knowledge base and leave a run; see :func:`getd.api.train`."""
+    check_budget(kb, config, minutes)
+    work = WorkFolder.of(out)
+    _prepare(kb, config, work, out, resume, overwrite)
+
+    try:
+        with owned(work.path):
+            state = work.read()
+            current = Search(kb, work, state, 60 * minutes, callbacks or SearchCallbacks(), clock)
+            if state.placing is None:
+                current.train()
+            return write_winner(kb, work, state, out, current, ask_test)
+    except KeyboardInterrupt:
+        again = f"getd train --resume --budget {minutes:g} --out {out}"
+        raise Interrupted(f"resume with: {again}") from None
+
+
+def check_budget(kb: KnowledgeBase, config: Config, minutes: float) -> None:
+    """Refuse a budget that cannot be spent."""
+    if not (0 < minutes < math.inf):
+        raise ConfigError(f"expected a budget of more than 0 minutes, found {minutes:g}")
+    if config.preset != "auto":
+        raise ConfigError(
+            f"a budget is spent on choosing settings, and the preset {config.preset} chooses none; "
+            "leave one of them out"
+        )
+    kb.require("train")
+    if not count(kb.splits.get("valid", {})):
+        needed = "a budget is spent on comparing candidates on them"
+        raise FactError(f"{kb.name} has no validation facts, and {needed}")
+
+
+def _prepare(
+    kb: KnowledgeBase, config: Config, work: WorkFolder, out: Path, resume: bool, overwrite: bool
+) -> None:
+    """Begin a search in a folder, or check that the one in it can be resumed."""
+    run = RunFolder(out)
+    if not run.exists() and not run.is_free():
+        raise RunError(f"{out} is there and is no run; choose another folder")
+    if not work.exists() and not work.is_free():
+        raise RunError(f"{work.path} is there and is no search; choose another folder for the run")
+
+    if work.exists() and resume:
+        state = work.read()
+        if not same_settings(config.given, state.given):
+            raise ConfigError(
+                f"{out} was begun with other settings; leave them out, or pass --overwrite"
+            )
+        if run.exists() and not (state.replaces or state.placing):
+            raise RunError(f"{out} holds a run already; pass --overwrite to replace it")
+        return
+
+    if run.exists() and not overwrite:
+        raise RunError(f"{out} holds a run already; pass --overwrite to replace it")
+    if work.exists():
+        if not overwrite:
+            hint = "pass --resume to continue it or --overwrite to begin again"
+            raise RunError(f"{work.path} holds a search already; {hint}")
+        with owned(work.path):
+            work.remove()
+
+    listed = [_candidate(name, each) for name, each in candidates(config, kb).items()]
+    given = dict(config.given)
+    work.write(SearchState(given=given, candidates=listed, replaces=run.exists()))
+
+
+def _candidate(name: str, config: Config) -> Candidate:
+    return Candidate(name=name, given=dict(config.given), epochs=config.training.epochs)
+
+
+@dataclass
+class Timer:
+    """Stops a training at the end of an epoch or at a deadline, and times its epochs."""
+
+    clock: Clock
+    last_epoch: int
+    deadline: float
+    is_over: bool = False
+    started: float | None = None  # the first epoch
+    ended: float = 0.0  # the last epoch
+    epochs: int = 0
+    _epoch: int = field(default=0, init=False)  # of the last batch
+
+    def callbacks(self, shown: Callbacks) -> Callbacks:
+        """Return callbacks that also do what others do."""
+
+        def on_start(epochs: int) -> None:
+            self.started = self.clock()
+            shown.on_start(epochs)
+
+        def on_batch(epoch: int, done: int, total: int) -> None:
+            self._epoch = epoch
+            shown.on_batch(epoch, done, total)
+
+        def on_epoch(epoch: Epoch) -> None:
+            self.epochs += 1
+            self.ended = self.clock()
+            shown.on_epoch(epoch)
+
+        return replace(
+            shown,
+            on_start=on_start,
+            on_batch=on_batch,
+            on_epoch=on_epoch,
+            should_stop=self._should_stop,
+        )
+
+    def _should_stop(self) -> bool:
+        if self._epoch > self.last_epoch or self.clock() > self.deadline:
+            self.is_over = True
+        return self.is_over
+
+
+class Search:
+    """A search under way."""
+
+    def __init__(
+        self,
+        kb: KnowledgeBase,
+        work: WorkFolder,
+        state: SearchState,
+        seconds: float,
+        callbacks: SearchCallbacks,
+        clock: Clock,
+    ) -> None:
+        self.kb = kb
+        self.work = work
+        self.state = state
+        self.callbacks = callbacks
+        self.clock = clock
+
+        # What was spent before an interruption counts.
+        self.seconds = seconds
+        self.begun = clock() - state.spent
+        self.training_ends = self.begun + TRAINING_SHARE * seconds
+
+    @property
+    def spent(self) -> float:
+        return self.clock() - self.begun
+
+    @property
+    def default(self) -> Candidate:
+        return self.state.candidates[0]
+
+    def is_late(self) -> bool:
+        """Whether the whole budget is spent."""
+        return self.spent > self.seconds
+
+    def finished(self) -> list[Candidate]:
+        """Return the candidates that trained to their end; the default is the first."""
+        return [each for each in self.state.candidates if each.standing == "finished"]
+
+    def train(self) -> None:
+        """Train the default to its end, then let the others compete for what is left."""
+        if self.default.standing != "finished":
+            self._train_default()
+        while self._running() or self._begin_round():
+            self._finish_round()
+        self.callbacks.on_choice([each.name for each in self.finished()])
+
+    def _train_default(self) -> None:
+        """Train the default with as many of its epochs as fit."""
+        default = self.default
+        default.standing = "running"
+        if not default.epoch_seconds:
+            self._train_to(default, 1, self.training_ends)
+        if default.standing == "running":
+            self._train_to_end(default, self.training_ends)
+
+    def _running(self) -> list[Candidate]:
+        return [each for each in self.state.candidates if each.standing == "running"]
+
+    def _begin_round(self) -> bool:
+        """Choose a field whose halving fits into the time that is left; False: none does."""
+        if all(each.standing not in ("waiting", "measured") for each in self.state.candidates):
+            self._add_seeds()
+
+        chosen: list[Candidate] = []
+        until = self.clock() + 2 * MEASURED_SHARE * self._left()
+        for candidate in self.state.candidates:
+            if candidate.standing == "waiting" and self.clock() < until:
+                self._measure(candidate)
+            if candidate.standing != "measured":
+                continue
+            costs = [self._cost(each) for each in [*chosen, candidate]]
+            if seconds_of_field(costs) <= self._left():
+                chosen.append(candidate)
+            elif chosen:
+                break
+
+        if not chosen:
+            chosen = self._shortened()
+        for candidate in chosen:
+            candidate.standing = "running"
+        self.state.rung = 0
+        self._save()
+        return bool(chosen)
+
+    def _shortened(self) -> list[Candidate]:
+        """Return the first candidate that fits with fewer epochs, if these are not too few."""
+        for candidate in self.state.candidates:
+            if candidate.standing != "measured":
+                continue
+            seconds = self._left() - len(SHARES) * candidate.startup
+            done = self.work.epochs_done(candidate.name)
+            epochs = min(done + fitting_epochs(seconds, candidate.epoch_seconds), candidate.epochs)
+            if seconds > 0 and epochs >= max(LEAST_SHARE * candidate.epochs, done + 1):
+                candidate.epochs = epochs
+                return [candidate]
+        return []
+
+    def _add_seeds(self) -> None:
+        """When every candidate had its turn, the best ones are tried with other seeds."""
+        if any("-seed-" in each.name for each in self.state.candidates):
+            return
+        best = max(self.finished(), key=lambda each: self._mrr(each))
+        config = Config.parse(best.given)
+        for name, other in other_seeds(best.name, config).items():
+            added = _candidate(name, other)
+            added.epochs = best.epochs
+            self.state.candidates.append(added)
+        self._save()
+
+    def _measure(self, candidate: Candidate) -> None:
+        """Train the first epoch, to know what the others will take."""
+        deadline = self.clock() + MEASURED_SHARE * self._left()
+        if deadline <= self.clock():
+            return
+        self._train_to(candidate, 1, deadline)
+        if candidate.standing == "waiting" and candidate.epoch_seconds:
+            candidate.standing = "measured"
+        elif candidate.standing == "waiting":
+            self._stop(candidate, "its first epoch takes too long")
+        self._save()
+
+    def _finish_round(self) -> None:
+        """Train the field from rung to rung; the worse half stops at each."""
+        entrants = self._running()
+        for rung, share in enumerate(SHARES):
+            if rung < self.state.rung:
+                continue
+            for candidate in self._running():
+                if share == 1:
+                    self._train_to_end(candidate, self.clock() + self._own_time(candidate))
+                else:
+                    last = epochs_to(share, candidate.epochs)
+                    self._train_to(candidate, last, self.training_ends)
+                    if self._is_behind(candidate, last):
+                        self._stop(candidate, "the time was up")
+            if share < 1:
+                self._halve(entrants, share)
+            self.state.rung = rung + 1
+            self._save()
+
+    def _is_behind(self, candidate: Candidate, epoch: int) -> bool:
+        is_running = candidate.standing == "running"
+        return is_running and self.work.epochs_done(candidate.name) < epoch
+
+    def _halve(self, entrants: list[Candidate], share: float) -> None:
+        """Stop the worse half of a field, by the MRR at the same share of their epochs."""
+        field = {}
+        for candidate in entrants:
+            if candidate.standing in ("running", "finished"):
+                epoch = epochs_to(share, candidate.epochs)
+                field[candidate.name] = self._mrr(candidate, epoch)
+        kept = better_half(field)
+        for candidate in entrants:
+            if candidate.standing == "running" and candidate.name not in kept:
+                self._stop(candidate, f"in the worse half after {share:.0%} of its epochs")
+
+    def _own_time(self, candidate: Candidate) -> float:
+        """Return the share of the time that is left which a candidate may take."""
+        costs = {each.name: sum(self._cost(each)) for each in self._running()}
+        return self._left() * costs[candidate.name] / max(sum(costs.values()), 1e-9)
+
+    def _train_to_end(self, candidate: Candidate, deadline: float) -> None:
+        """Train a candidate to its last epoch, with fewer of them if a deadline says so."""
+        done = self.work.epochs_done(candidate.name)
+        seconds = deadline - self.clock() - candidate.startup
+        fitting = done + fitting_epochs(seconds, candidate.epoch_seconds)
+        candidate.epochs = min(candidate.epochs, max(fitting, 1))
+        self._train_to(candidate, candidate.epochs, deadline)
+
+        # It was slower than measured: the epoch under way is its last.
+        if candidate.standing == "running":
+            candidate.epochs = self.work.epochs_done(candidate.name) + 1
+            self._train_to(candidate, candidate.epochs, math.inf)
+
+    def _train_to(self, candidate: Candidate, epoch: int, deadline: float) -> None:
+        """Train a candidate up to the end of an epoch, or up to a deadline."""
+        timer = Timer(self.clock, epoch, deadline)
+        shown = self.callbacks.on_training(candidate.name, epoch)
+        begun = self.clock()
+        try:
+            start.train(
+                self.kb,
+                candidate.config(),
+                self.work.path / candidate.name,
+                resume=True,
+                callbacks=timer.callbacks(shown),
+                ask_test=False,
+            )
+            candidate.standing = "finished"
+        except Interrupted:
+            if not timer.is_over:
+                raise
+        except GetdError as error:
+            if candidate is self.default:
+                raise
+            self._stop(candidate, str(error))
+            candidate.standing = "failed"
+        finally:
+            self._account(candidate, timer, begun)
+        self.callbacks.on_standings(self._standings(candidate))
+
+    def _account(self, candidate: Candidate, timer: Timer, begun: float) -> None:
+        """Note the time that a training took."""
+        candidate.seconds += self.clock() - begun
+        if timer.started is not None:
+            candidate.startup = timer.started - begun
+            if timer.epochs:
+                candidate.epoch_seconds = (timer.ended - timer.started) / timer.epochs
+        self._save()
+
+    def _stop(self, candidate: Candidate, reason: str) -> None:
+        candidate.standing = "stopped"
+        candidate.reason = reason
+
+    def _left(self) -> float:
+        return self.training_ends - self.clock()
+
+    def _cost(self, candidate: Candidate) -> Cost:
+        return candidate.cost(self.work.epochs_done(candidate.name))
+
+    def _mrr(self, candidate: Candidate, epoch: int | None = None) -> float:
+        mrr = self.work.best_mrr(candidate.name, epoch)
+        return -math.inf if mrr is None else mrr
+
+    def _standings(self, candidate: Candidate) -> Standings:
+        mrrs: Mapping[str, float] = {each.name: self._mrr(each) for each in self.state.candidates}
+        leader = max(mrrs, key=lambda name: mrrs[name])
+        return Standings(
+            candidate=candidate,
+            epochs_done=self.work.epochs_done(candidate.name),
+            valid_mrr=self.work.best_mrr(candidate.name),
+            leader=leader,
+            leader_mrr=mrrs[leader],
+            seconds=self.spent,
+        )
+
+    def _save(self) -> None:
+        self.state.spent = self.spent
+        self.work.write(self.state)
