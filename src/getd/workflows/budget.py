@@ -39,6 +39,8 @@ from getd.workflows.winner import write_winner
 
 TRAINING_SHARE = 0.85  # of the budget; the rest is for choice, memory, calibration and test
 MEASURED_SHARE = 0.1  # of what is left: a candidate whose first epoch takes longer is left out
+CLOSE_SHARE = 0.6  # of the time that is left, which the remaining epochs take
+FEW_EPOCHS = 4  # that are left: their number does not change any more
 LEAST_SHARE = 0.5  # of its epochs, with which a candidate is still worth training
 
 Clock = Callable[[], float]  # in seconds
@@ -356,13 +358,21 @@ class Search:
 
     def _train_to_end(self, candidate: Candidate, deadline: float) -> None:
         """Train a candidate to its last epoch, with fewer of them if a deadline says so."""
-        done = self.work.epochs_done(candidate.name)
-        seconds = deadline - self.clock() - candidate.startup
-        fitting = done + fitting_epochs(seconds, candidate.epoch_seconds)
-        candidate.epochs = min(candidate.epochs, max(fitting, 1))
-        self._train_to(candidate, candidate.epochs, deadline)
+        most = Config.parse(candidate.given).training.epochs
+        while candidate.standing == "running" and self.clock() < deadline:
+            done = self.work.epochs_done(candidate.name)
+            seconds = deadline - self.clock() - candidate.startup
+            fitting = done + fitting_epochs(seconds, candidate.epoch_seconds)
+            candidate.epochs = min(most, fitting)
 
-        # It was slower than measured: the epoch under way is its last.
+            # Where it will be close, the plan is made again halfway.
+            last = candidate.epochs
+            needed = (last - done) * candidate.epoch_seconds
+            if needed > CLOSE_SHARE * seconds and last - done > FEW_EPOCHS:
+                last = (last + done) // 2
+            self._train_to(candidate, last, deadline)
+
+        # The time is up: the epoch under way is its last.
         if candidate.standing == "running":
             candidate.epochs = self.work.epochs_done(candidate.name) + 1
             self._train_to(candidate, candidate.epochs, math.inf)
