@@ -119,6 +119,10 @@ def training_progress(quiet: bool) -> Iterator[Callbacks]:
         yield replace(bar.callbacks(), on_epoch=on_epoch, on_choice=on_choice)
 
 
+def _four_digits(mrr: float | None) -> str:
+    return "–" if mrr is None else f"{mrr:.4f}"
+
+
 class TuningBars:
     """Two bars for a study: its trials, and the epochs of the current one."""
 
@@ -136,7 +140,7 @@ class TuningBars:
         if self.quiet or not self.bars.disable:
             return
 
-        mrr = "–" if trial.mrr is None else f"{trial.mrr:.4f}"
+        mrr = _four_digits(trial.mrr)
         reason = f": {trial.about['reason']}" if "reason" in trial.about else ""
         epochs = f"{len(trial.curve)} epochs{reason}"
         result = f"trial {trial.number}  {trial.state}  valid MRR {mrr}  {epochs}"
@@ -172,7 +176,7 @@ class SearchBars:
 
     def on_standings(self, standings: Standings) -> None:
         spent = f"{standings.seconds / 60:.1f} of {self.minutes:g} minutes"
-        best = f"best {standings.leader_mrr:.4f} ({standings.leader})"
+        best = f"best {_four_digits(standings.leader_mrr)} ({standings.leader})"
         self.bars.update(
             self.time_task, description=f"{spent}, {best}", completed=standings.seconds
         )
@@ -180,7 +184,7 @@ class SearchBars:
             return
 
         candidate = standings.candidate
-        mrr = "–" if standings.valid_mrr is None else f"{standings.valid_mrr:.4f}"
+        mrr = _four_digits(standings.valid_mrr)
         epochs = f"{standings.epochs_done} of {candidate.epochs} epochs"
         reason = f", {candidate.standing}: {candidate.reason}" if candidate.reason else ""
         print_message(f"{candidate.name}  {epochs}  valid MRR {mrr}{reason}; {best}, {spent}")

@@ -41,7 +41,7 @@ TRAINING_SHARE = 0.85  # of the budget; the rest is for choice, memory, calibrat
 MEASURED_SHARE = 0.1  # of what is left: a candidate whose first epoch takes longer is left out
 CLOSE_SHARE = 0.6  # of the time that is left, which the remaining epochs take
 FEW_EPOCHS = 4  # that are left: their number does not change any more
-LEAST_SHARE = 0.5  # of its epochs, with which a candidate is still worth training
+LEAST_SHARE = 0.3  # of its epochs, with which a candidate is still worth training
 
 Clock = Callable[[], float]  # in seconds
 
@@ -54,7 +54,7 @@ class Standings:
     epochs_done: int
     valid_mrr: float | None  # its best so far
     leader: str
-    leader_mrr: float
+    leader_mrr: float | None
     seconds: float  # spent by the search
 
 
@@ -268,29 +268,27 @@ class Search:
             costs = [self._cost(each) for each in [*chosen, candidate]]
             if seconds_of_field(costs) <= self._left():
                 chosen.append(candidate)
-            elif chosen:
+            elif chosen or self._shorten(candidate):
+                chosen = chosen or [candidate]
                 break
 
-        if not chosen:
-            chosen = self._shortened()
         for candidate in chosen:
             candidate.standing = "running"
         self.state.rung = 0
         self._save()
         return bool(chosen)
 
-    def _shortened(self) -> list[Candidate]:
-        """Return the first candidate that fits with fewer epochs, if these are not too few."""
-        for candidate in self.state.candidates:
-            if candidate.standing != "measured":
-                continue
-            seconds = self._left() - len(SHARES) * candidate.startup
-            done = self.work.epochs_done(candidate.name)
-            epochs = min(done + fitting_epochs(seconds, candidate.epoch_seconds), candidate.epochs)
-            if seconds > 0 and epochs >= max(LEAST_SHARE * candidate.epochs, done + 1):
-                candidate.epochs = epochs
-                return [candidate]
-        return []
+    def _shorten(self, candidate: Candidate) -> bool:
+        """Plan fewer epochs for a candidate, if these are not too few."""
+        seconds = self._left() - len(SHARES) * candidate.startup
+        if seconds <= 0:
+            return False
+        done = self.work.epochs_done(candidate.name)
+        fitting = done + fitting_epochs(seconds, candidate.epoch_seconds)
+        if fitting < LEAST_SHARE * candidate.epochs:
+            return False
+        candidate.epochs = min(fitting, candidate.epochs)
+        return True
 
     def _add_seeds(self) -> None:
         """When every candidate had its turn, the best ones are tried with other seeds."""
@@ -435,7 +433,7 @@ class Search:
             epochs_done=self.work.epochs_done(candidate.name),
             valid_mrr=self.work.best_mrr(candidate.name),
             leader=leader,
-            leader_mrr=mrrs[leader],
+            leader_mrr=self.work.best_mrr(leader),
             seconds=self.spent,
         )
 

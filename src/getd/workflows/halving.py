@@ -26,18 +26,19 @@ def better_half(mrrs: Mapping[str, float]) -> list[str]:
 
 
 def seconds_of_field(costs: Sequence[Cost]) -> float:
-    """Return how long halving takes at most: the slowest candidates always go on.
+    """Return how long halving takes at most, whoever goes on.
 
     >>> seconds_of_field([Cost(40, 0)]), seconds_of_field([Cost(40, 0), Cost(20, 0)])
     (40.0, 45.0)
     """
-    remaining = sorted(costs, key=sum, reverse=True)
     total = 0.0
     before = 0.0
+    number = len(costs)
     for share in SHARES:
-        for cost in remaining:
-            total += cost.training * (share - before) + cost.startup
-        remaining = remaining[: ceil(len(remaining) / 2)]
+        seconds = [cost.training * (share - before) + cost.startup for cost in costs]
+        seconds.sort(reverse=True)
+        total += sum(seconds[:number])
+        number = ceil(number / 2)
         before = share
     return total
 
