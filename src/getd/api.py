@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from getd.training.callbacks import Callbacks
     from getd.tuning.study import Study
     from getd.tuning.trial import Trial
-    from getd.workflows.budget import SearchCallbacks
+    from getd.workflows.competition import SearchCallbacks
     from getd.workflows.demo import Example
 
 

@@ -20,7 +20,8 @@ from getd.runs.folder import RunFolder
 from getd.runs.opened import OpenedRun
 from getd.training.callbacks import Callbacks, Epoch, Interrupted
 from getd.workflows import budget as workflow
-from getd.workflows.budget import SearchCallbacks, Standings
+from getd.workflows import competition
+from getd.workflows.competition import SearchCallbacks, Standings
 from getd.workflows.search_state import WorkFolder
 from tests.conftest import Result
 from tests.tiny import tiny_knowledge_base
@@ -113,7 +114,7 @@ def test_the_default_alone_is_the_plain_training(kb: KnowledgeBase, tmp_path: Pa
     """Bit for bit, memory and report included, where nothing else can win."""
     config = {**SMALL, "memory": {"use": True}}
     world = World()
-    enough = BATCHES * 8 / 60 / workflow.TRAINING_SHARE * 1.01
+    enough = BATCHES * 8 / 60 / competition.TRAINING_SHARE * 1.01
     search(kb, tmp_path / "run", enough, world, config=config)
     assert record_of(tmp_path / "run")["winner"] == ["default"]
 
@@ -193,7 +194,7 @@ def test_the_time_is_kept(kb: KnowledgeBase, tmp_path: Path, minutes: float) -> 
 
     tried = by_name(record_of(tmp_path / "run"))
     assert tried["default"]["standing"] == "finished"
-    fitting = 60 * minutes * workflow.TRAINING_SHARE / BATCHES
+    fitting = 60 * minutes * competition.TRAINING_SHARE / BATCHES
     assert tried["default"]["epochs"] >= min(max(1, int(fitting) - 1), 8)
 
 
@@ -226,7 +227,7 @@ def test_a_machine_that_slows_down_ends_the_default_early(
 
 
 def test_a_candidate_that_is_too_slow_is_left_out(kb: KnowledgeBase, tmp_path: Path) -> None:
-    search(kb, tmp_path / "run", 5.0, World(averaged=10.0))
+    search(kb, tmp_path / "run", 5.0, World(averaged=100.0))
     tried = by_name(record_of(tmp_path / "run"))
     assert tried["averaged"]["reason"] == "its first epoch takes too long"
     assert tried["smooth"]["epochs"] >= 2
@@ -235,7 +236,7 @@ def test_a_candidate_that_is_too_slow_is_left_out(kb: KnowledgeBase, tmp_path: P
 def test_a_candidate_that_alone_fits_trains_for_fewer_epochs(
     kb: KnowledgeBase, tmp_path: Path
 ) -> None:
-    minutes = (BATCHES * 8 * 1.8 + BATCHES) / workflow.TRAINING_SHARE / 60
+    minutes = (BATCHES * 8 * 1.8 + BATCHES) / competition.TRAINING_SHARE / 60
     search(kb, tmp_path / "run", minutes, World())
     tried = by_name(record_of(tmp_path / "run"))
     shortened = [name for name, each in tried.items() if each["planned_epochs"] < 8]
@@ -246,7 +247,7 @@ def test_a_candidate_that_alone_fits_trains_for_fewer_epochs(
 def test_a_candidate_that_fails_is_left_out_and_the_default_may_not(
     kb: KnowledgeBase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    train = workflow.start.train
+    train = competition.start.train
 
     def fail(name: str) -> None:
         def replaced(kb: KnowledgeBase, config: Config, out: Path, **options: Any) -> OpenedRun:
@@ -254,7 +255,7 @@ def test_a_candidate_that_fails_is_left_out_and_the_default_may_not(
                 raise GetdError("the loss became nan")
             return train(kb, config, out, **options)
 
-        monkeypatch.setattr(workflow.start, "train", replaced)
+        monkeypatch.setattr(competition.start, "train", replaced)
 
     fail("averaged")
     search(kb, tmp_path / "run", AMPLE, World())

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from getd import Callbacks
     from getd.training.callbacks import Epoch
     from getd.tuning.trial import Trial
-    from getd.workflows.budget import SearchCallbacks, Standings
+    from getd.workflows.competition import SearchCallbacks, Standings
 
 
 def progress_bars(quiet: bool, *columns: ProgressColumn) -> Progress:
@@ -201,7 +201,7 @@ def search_progress(quiet: bool, minutes: float | None) -> Iterator[SearchCallba
         yield None
         return
 
-    from getd.workflows.budget import SearchCallbacks
+    from getd.workflows.competition import SearchCallbacks
 
     with progress_bars(quiet) as bars:
         shown = SearchBars(bars, minutes, quiet)

@@ -39,6 +39,10 @@ class Candidate(BaseModel):
     startup: float = 0.0  # seconds each time that it is resumed
     reason: str | None = None  # why it stopped or failed
 
+    @classmethod
+    def of(cls, name: str, config: Config) -> "Candidate":
+        return cls(name=name, given=dict(config.given), epochs=config.training.epochs)
+
     def config(self) -> Config:
         """Return its settings; the memory is left for the winner."""
         values = {"training.epochs": self.epochs, "memory.use": False}
