@@ -154,9 +154,12 @@ class Search:
     def _running(self) -> list[Candidate]:
         return [each for each in self.state.candidates if each.standing == "running"]
 
+    def _waiting(self) -> list[Candidate]:
+        return [each for each in self.state.candidates if each.standing == "waiting"]
+
     def _begin_round(self) -> bool:
         """Choose a field whose halving fits into the time that is left; False: none does."""
-        if all(each.standing not in ("waiting", "measured") for each in self.state.candidates):
+        if not self._waiting():
             self._add_seeds()
 
         chosen: list[Candidate] = []
@@ -172,6 +175,9 @@ class Search:
             elif chosen or self._shorten(candidate):
                 chosen = chosen or [candidate]
                 break
+
+        if not chosen and self._waiting() and self._left() > 0:
+            return self._begin_round()
 
         for candidate in chosen:
             candidate.standing = "running"
