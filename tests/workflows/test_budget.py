@@ -327,7 +327,7 @@ def test_a_search_that_stopped_while_its_run_was_written_ends(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("getd.workflows.winner._place", stop)
+        patch.setattr("getd.workflows.winner._publish", stop)
         with pytest.raises(Interrupted):
             search(kb, tmp_path / "run", 1.0, World())
     world = World()

@@ -53,7 +53,7 @@ def write_winner(
     else:
         run = open_run(work.path / state.placing)
 
-    _place(run.path, out)
+    _publish(run.path, out)
     work.remove()
     return OpenedRun(RunFolder(out), run.kb, run.model, run.calibration, run.notices)
 
@@ -95,7 +95,7 @@ def _finish(
     return start.train(kb, config, folder.path, resume=True, ask_test=ask_test)
 
 
-def _place(winner: Path, out: Path) -> None:
+def _publish(winner: Path, out: Path) -> None:
     """Copy the winner to where the run belongs; a run that is there is replaced."""
     is_replaced = RunFolder(out).exists()
     with ExitStack() as stack:
