@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from getd.training.callbacks import Callbacks
     from getd.tuning.study import Study
     from getd.tuning.trial import Trial
+    from getd.workflows.competition import SearchCallbacks
     from getd.workflows.demo import Example
 
 
@@ -78,6 +79,8 @@ def train(
     callbacks: Callbacks | None = None,
     ask_test: bool = True,
     preset: Preset | None = None,
+    budget: float | None = None,
+    search_callbacks: SearchCallbacks | None = None,
     **training: Any,
 ) -> Run:
     """Train a model on a knowledge base and leave a run folder.
@@ -102,6 +105,11 @@ def train(
         Evaluate the finished model on test, once, if there is a test split.
     preset
         ``paper``: train GETD with the paper's plain settings, and choose nothing for the data.
+    budget
+        Minutes to spend: several candidates compete on validation, and the best one or a
+        combination is kept. What is given stays as it is in all of them.
+    search_callbacks
+        The callbacks of that competition.
     training
         Settings of ``[training]``; they take precedence over the config.
     """
@@ -109,7 +117,8 @@ def train(
     from getd.runs.config import Config
     from getd.runs.folder import RunFolder
     from getd.training import start
-    from getd.training.defaults import default_model
+    from getd.training.defaults import default_model, fill_in_aloud
+    from getd.workflows.search_state import begun_run
 
     if not isinstance(config, Config):
         config = Config.parse(_with_preset(config or {}, preset), model, **training)
@@ -118,40 +127,24 @@ def train(
     if kb is None:
         if not (resume and out):
             raise ConfigError("expected a knowledge base, or a run to resume")
-        kb = RunFolder(Path(out)).read_knowledge_base()
+        kb = begun_run(Path(out)).read_knowledge_base()
 
     folder = Path(out) if out else Path("runs") / f"{kb.name}-{default_model(config)}"
-    if not (resume and RunFolder(folder).exists()):
-        config = _for_data(config, kb, callbacks)
+    options: dict[str, Any] = {"resume": resume, "overwrite": overwrite, "ask_test": ask_test}
+    if budget is not None:
+        from getd.workflows.budget import search
 
-    opened = start.train(
-        kb,
-        config,
-        folder,
-        resume=resume,
-        overwrite=overwrite,
-        callbacks=callbacks,
-        ask_test=ask_test,
-    )
+        opened = search(kb, config, folder, budget, callbacks=search_callbacks, **options)
+    else:
+        if not (resume and RunFolder(folder).exists()):
+            config = fill_in_aloud(config, kb, callbacks)
+        opened = start.train(kb, config, folder, callbacks=callbacks, **options)
     _draw_pictures(opened.folder)
     return Run(opened)
 
 
 def _with_preset(tables: Mapping[str, Any], preset: Preset | None) -> Mapping[str, Any]:
     return tables if preset is None else {**tables, "preset": preset}
-
-
-def _for_data(config: Config, kb: KnowledgeBase, callbacks: Callbacks | None) -> Config:
-    """Choose what a config leaves open, and say so."""
-    from getd.training.defaults import describe_choice, fill_in
-
-    if not kb.splits.get("train"):
-        return config
-    chosen = fill_in(config, kb)
-    sentence = describe_choice(config, chosen, kb)
-    if callbacks and sentence:
-        callbacks.on_choice(sentence)
-    return chosen
 
 
 def _draw_pictures(folder: RunFolder) -> None:

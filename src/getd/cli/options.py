@@ -21,7 +21,10 @@ OptionalData = Annotated[str | None, Parameter(help=f"{DATA_HELP}. Default: data
 RunPath = Annotated[Path, Parameter(help="Run folder, as written by getd train.")]
 FactFile = Annotated[Path, Parameter(help="File of facts in any supported format.")]
 
-Model = Annotated[str | None, Parameter(help="Model name (see getd models). Default: getd.")]
+Model = Annotated[
+    str | None,
+    Parameter(help="Model name (see getd models). Default: encoder to train, getd to tune."),
+]
 ConfigFile = Annotated[
     Path | None, Parameter(help="TOML file with [model] and [training], and optionally data.")
 ]

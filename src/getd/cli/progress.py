@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from getd import Callbacks
     from getd.training.callbacks import Epoch
     from getd.tuning.trial import Trial
+    from getd.workflows.competition import SearchCallbacks, Standings
 
 
 def progress_bars(quiet: bool, *columns: ProgressColumn) -> Progress:
@@ -118,6 +119,10 @@ def training_progress(quiet: bool) -> Iterator[Callbacks]:
         yield replace(bar.callbacks(), on_epoch=on_epoch, on_choice=on_choice)
 
 
+def _four_digits(mrr: float | None) -> str:
+    return "–" if mrr is None else f"{mrr:.4f}"
+
+
 class TuningBars:
     """Two bars for a study: its trials, and the epochs of the current one."""
 
@@ -135,7 +140,7 @@ class TuningBars:
         if self.quiet or not self.bars.disable:
             return
 
-        mrr = "–" if trial.mrr is None else f"{trial.mrr:.4f}"
+        mrr = _four_digits(trial.mrr)
         reason = f": {trial.about['reason']}" if "reason" in trial.about else ""
         epochs = f"{len(trial.curve)} epochs{reason}"
         result = f"trial {trial.number}  {trial.state}  valid MRR {mrr}  {epochs}"
@@ -154,3 +159,50 @@ def tuning_progress(quiet: bool, trials: int) -> Iterator[TuningBars]:
     """Show the trials of a study: two bars, or a line per trial if there is no terminal."""
     with progress_bars(quiet) as bars:
         yield TuningBars(bars, trials, quiet)
+
+
+class SearchBars:
+    """Two bars for a search: its time, and the epochs of the current candidate."""
+
+    def __init__(self, bars: Progress, minutes: float, quiet: bool) -> None:
+        self.bars = bars
+        self.minutes = minutes
+        self.quiet = quiet
+        self.time_task = bars.add_task(f"0.0 of {minutes:g} minutes", total=60 * minutes)
+        self.epoch_task = bars.add_task("", total=None)
+
+    def on_training(self, name: str, epoch: int) -> Callbacks:
+        return EpochBar(self.bars, self.epoch_task, f"{name}, ").callbacks()
+
+    def on_standings(self, standings: Standings) -> None:
+        spent = f"{standings.seconds / 60:.1f} of {self.minutes:g} minutes"
+        best = f"best {_four_digits(standings.leader_mrr)} ({standings.leader})"
+        self.bars.update(
+            self.time_task, description=f"{spent}, {best}", completed=standings.seconds
+        )
+        if self.quiet or not self.bars.disable:
+            return
+
+        candidate = standings.candidate
+        mrr = _four_digits(standings.valid_mrr)
+        epochs = f"{standings.epochs_done} of {candidate.epochs} epochs"
+        reason = f", {candidate.standing}: {candidate.reason}" if candidate.reason else ""
+        print_message(f"{candidate.name}  {epochs}  valid MRR {mrr}{reason}; {best}, {spent}")
+
+    def on_choice(self, names: list[str]) -> None:
+        if not self.quiet:
+            print_message(f"choosing among {', '.join(names)}, alone and combined")
+
+
+@contextmanager
+def search_progress(quiet: bool, minutes: float | None) -> Iterator[SearchCallbacks | None]:
+    """Show a search: two bars, or a line per candidate and rung; nothing without a budget."""
+    if minutes is None:
+        yield None
+        return
+
+    from getd.workflows.competition import SearchCallbacks
+
+    with progress_bars(quiet) as bars:
+        shown = SearchBars(bars, minutes, quiet)
+        yield SearchCallbacks(shown.on_training, shown.on_standings, shown.on_choice)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from getd.cli.output import fact_text, print_json, print_line, print_notices, print_table
 
@@ -16,23 +16,57 @@ METRICS = {"mrr": "MRR", "hits_at_1": "Hits@1", "hits_at_3": "Hits@3", "hits_at_
 values_of = attrgetter(*METRICS)  # the metrics that tables show
 
 
-def show_training(run: Run, json: bool) -> None:
-    """Show a finished training: its report on test, and where its files are."""
+def show_training(run: Run, json: bool, has_budget: bool = False) -> None:
+    """Show a finished training: its report on test, and where its files are.
+
+    If it had a budget, show what that was spent on, too.
+    """
+    budget = run.folder.read_json("budget.json") if has_budget else None
     report = run.folder.read_report() if "test" in run.kb.splits else None
     if find_spec("matplotlib") is None:
         print_notices(["learning curves need matplotlib: pip install 'getd[plots]'"])
     print_notices(run.notices)
 
     if json:
-        result = {"run": str(run.path), "epochs": len(run.folder.read_history())}
-        record = report.as_dict() if report else None
-        print_json({**result, "report": record, "notices": run.notices})
+        result: dict[str, Any] = {"run": str(run.path), "epochs": len(run.folder.read_history())}
+        result["report"] = report.as_dict() if report else None
+        result["notices"] = run.notices
+        print_json(result | ({"budget": budget} if budget else {}))
         return
 
+    if budget:
+        show_budget(budget)
     if report:
         show_report(report, run.folder.read_config().get("published"))
     curves = run.path / "curves.svg"
     print_line(f"run: {run.path}{f', learning curves: {curves}' if curves.exists() else ''}")
+
+
+def show_budget(budget: Mapping[str, Any]) -> None:
+    """Show the candidates of a search, and why the winner won."""
+    rows: list[list[object]] = []
+    for candidate in budget["candidates"]:
+        epochs = f"{candidate['epochs']} of {candidate['planned_epochs']}"
+        seconds = round(candidate["seconds"])
+        rows.append(
+            [
+                candidate["name"],
+                candidate["model"],
+                candidate["standing"],
+                epochs,
+                seconds,
+                candidate["valid_mrr"],
+            ]
+        )
+    for comparison in budget["comparisons"]:
+        if len(comparison["members"]) > 1:
+            together = " + ".join(comparison["members"])
+            rows.append([together, "combined", "", "", None, comparison["valid_mrr"]])
+
+    title = f"Validation, {budget['seconds'] / 60:.1f} of {budget['minutes']:g} minutes"
+    header = ["candidate", "model", "standing", "epochs", "seconds", "MRR"]
+    print_table(title, header, rows, left=4)
+    print_line(f"winner: {' + '.join(budget['winner'])}; {budget['reason']}")
 
 
 def show_report(report: Evaluation, published: Mapping[str, float] | None = None) -> None:

@@ -3,9 +3,9 @@
 ``config.toml · model.json · weights.safetensors · entities.txt · relations.txt · roles.json ·
 facts.parquet · history.jsonl · report.json · environment.json · checkpoint/``, and ``memory.json``
 and ``calibration.json`` if they were fitted. A combined run has ``combined.json``, and neither
-history nor checkpoint. Every file is written to a temporary name and renamed; only the history is
-appended to. Whatever is read is checked: a file of another shape is refused in one line that names
-it.
+history nor checkpoint; the winner of a search has ``budget.json``. Every file is written to a
+temporary name and renamed; only the history is appended to. Whatever is read is checked: a file of
+another shape is refused in one line that names it.
 """
 
 import json

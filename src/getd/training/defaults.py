@@ -13,6 +13,7 @@ from typing import Any, Self
 from getd.facts.facts import count
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.runs.config import Config
+from getd.training.callbacks import Callbacks
 
 DEFAULT_MODEL = "encoder"  # where neither a model nor any setting of one is given
 STEPS = 5000  # of the optimiser, that a training takes if its epochs allow
@@ -97,6 +98,17 @@ def fill_in(config: Config, kb: KnowledgeBase) -> Config:
     if shape.validation_facts > MAX_VALIDATION:
         chosen["training.validation_sample"] = MAX_VALIDATION
     return config.with_values({key: chosen[key] for key in chosen if not _is_given(config, key)})
+
+
+def fill_in_aloud(config: Config, kb: KnowledgeBase, callbacks: Callbacks | None) -> Config:
+    """Choose what a config leaves open, and say so; without train facts it stays as it is."""
+    if not kb.splits.get("train"):
+        return config
+    chosen = fill_in(config, kb)
+    sentence = describe_choice(config, chosen, kb)
+    if callbacks and sentence:
+        callbacks.on_choice(sentence)
+    return chosen
 
 
 def describe_choice(before: Config, after: Config, kb: KnowledgeBase) -> str | None:

@@ -70,6 +70,7 @@ def combine(
     sample: Sample = None,
     overwrite: bool = False,
     progress: Progress = no_progress,
+    ask_test: bool = True,
 ) -> OpenedRun:
     """Combine trained runs to a run in another folder; see :func:`getd.api.combine`."""
     if len(paths) < 2:
@@ -99,7 +100,11 @@ def combine(
             temporary.mkdir()
             run = OpenedRun(RunFolder(temporary), kb, model)
             _write(run, runs, members, record, memory)
-            _finish(run, record, memory, sample, steps)
+            _fit_on_top(run, memory, sample)
+            steps.next()
+            if ask_test and "test" in kb.splits:
+                _report(run, record)
+            steps.next()
     return OpenedRun(folder, kb, run.model, run.calibration, tuple(_notices(record)))
 
 
@@ -250,21 +255,19 @@ def _training(configs: Sequence[StoredConfig]) -> dict[str, Any]:
     }
 
 
-def _finish(
-    run: OpenedRun, record: CombinationRecord, memory: bool, sample: Sample, steps: Steps
-) -> None:
-    """Fit what goes on top of the weights, then evaluate on test, once."""
+def _fit_on_top(run: OpenedRun, memory: bool, sample: Sample) -> None:
+    """Fit what goes on top of the weights."""
     if memory:
         remember(run, sample)
     else:
         recalibrate(run, sample)
-    steps.next()
 
-    if "test" in run.kb.splits:
-        tested = run.folder.read_config().get("training", {}).get("test_sample")
-        report = run.evaluate("test", sample=tested).as_dict()
-        run.folder.write_json("report.json", report | {"valid_mrr": record.valid_mrr})
-    steps.next()
+
+def _report(run: OpenedRun, record: CombinationRecord) -> None:
+    """Evaluate on test, once."""
+    tested = run.folder.read_config().get("training", {}).get("test_sample")
+    report = run.evaluate("test", sample=tested).as_dict()
+    run.folder.write_json("report.json", report | {"valid_mrr": record.valid_mrr})
 
 
 def _notices(record: CombinationRecord) -> Iterator[str]:

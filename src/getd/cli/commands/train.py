@@ -17,7 +17,7 @@ from getd.cli.options import (
     Reading,
     flag,
 )
-from getd.cli.progress import training_progress
+from getd.cli.progress import search_progress, training_progress
 from getd.cli.reports import show_training
 from getd.errors import ConfigError
 
@@ -35,6 +35,13 @@ def train(
         Parameter(
             help="Where settings that are not given come from. auto: rules that look at the data "
             "(default). paper: the paper's plain settings, and GETD as the model."
+        ),
+    ] = None,
+    budget: Annotated[
+        float | None,
+        Parameter(
+            help="Minutes to spend. Candidates of several kinds and sizes compete on validation; "
+            "the best one, or a combination, becomes the run."
         ),
     ] = None,
     seed: Annotated[
@@ -55,7 +62,7 @@ def train(
         raise ConfigError("no data: name it after train, or as data = … in the config")
     kb = None if settings.data is None else load_data(settings.data, reading)
 
-    with training_progress(quiet) as callbacks:
+    with training_progress(quiet) as callbacks, search_progress(quiet, budget) as search:
         run = train_model(
             kb,
             out=out,
@@ -63,5 +70,7 @@ def train(
             resume=resume,
             overwrite=overwrite,
             callbacks=callbacks,
+            budget=budget,
+            search_callbacks=search,
         )
-    show_training(run, json)
+    show_training(run, json, has_budget=budget is not None)
