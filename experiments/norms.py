@@ -36,7 +36,7 @@ FORMS: Mapping[str, Mapping[str, Any]] = {
 SETTLED_EPOCHS = 5  # after which the MRR on validation should not fall any more
 HEAD = """# Norms
 
-Made by `python -m experiments.norms`: GETD with the plain defaults of its settings (preset `paper`),
+Made by `python -m experiments.norms`: GETD with plain defaults (preset `paper`),
 which differ only in the norm.
 Batch norms are evaluated with the statistics of the training facts under the evaluated weights
 ([maths](../docs/maths.md#batch-norm-and-dropout)). Best MRR on validation, and the largest fall
