@@ -103,9 +103,11 @@ def _descend(
         moved = weights + step
         if non_negative:
             moved = moved.clamp(min=0)
+
         after = loss(moved)
         expected = bowl.gradient @ (moved - weights)
         if after.value <= bowl.value + DESCENT * expected:
             return moved, after
         step = step / 2
+
     return weights, bowl

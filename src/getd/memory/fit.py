@@ -194,6 +194,7 @@ def _likeliest(loss: LossAtScale, centre: Tensor, prior: float, scale: float = 1
     theta, least = minimise(partial(loss, scale=first), centre, centre, prior)
     begin = log(scale + 0.1)
     best = Fit(theta, scale)
+
     for direction in (1, -1):
         number = first + direction
         while 0 <= number < len(SCALES):
@@ -204,6 +205,8 @@ def _likeliest(loss: LossAtScale, centre: Tensor, prior: float, scale: float = 1
             least = value
             best = Fit(theta, SCALES[number])
             number += direction
+
+        # It falls on one side of where it began, at most.
         if best.scale != scale:
             break
     return best

@@ -70,6 +70,8 @@ def _learn_shared(memory: Memory, blocks: Blocks, known: KnownAnswers) -> Tensor
         value = theta.new_zeros(())
         gradient = torch.zeros_like(theta)
         hessian = theta.new_zeros(len(theta), len(theta))
+
+        # A position adds to the weights of its kinds of sources alone.
         for questions, columns in parts:
             bowl = questions.loss(theta[columns], 0)
             value += bowl.value

@@ -56,10 +56,12 @@ def combine(
 def _show_members(run: Run) -> None:
     combined = run.folder.read_combination()
     by_slot = [weights for slot, weights in combined.weights.items() if slot != "relation"]
+
     rows: list[list[object]] = []
     for number, member in enumerate(combined.members):
         weight = sum(weights[number] for weights in by_slot) / len(by_slot)
         rows.append([member.run, member.model, member.valid_mrr, weight])
+
     rows.append(["combined", "", combined.valid_mrr, None])
     if run.folder.has_memory():
         rows.append(
