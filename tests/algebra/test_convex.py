@@ -51,6 +51,21 @@ def test_the_minimum_of_a_parabola_takes_one_step(start: list[float]) -> None:
     assert calls == 2
 
 
+@pytest.mark.parametrize(("gain", "is_taken"), [(1.5e-10, True), (0.7e-10, False)])
+def test_a_step_is_taken_while_it_promises_more_than_a_ten_billionth(
+    gain: float, is_taken: bool
+) -> None:
+    slope = gain**0.5
+
+    def loss(theta: Tensor) -> Bowl:
+        value = slope * theta.sum() + theta @ theta / 2
+        return Bowl(value, slope + theta, torch.eye(1, dtype=theta.dtype))
+
+    start = torch.zeros(1).double()
+    theta, _ = minimise(loss, start, start, prior=0.0)
+    assert theta.item() == pytest.approx(-slope if is_taken else 0.0, rel=1e-6)
+
+
 def test_no_weight_goes_below_the_bound_and_the_others_make_up_for_it() -> None:
     matrix, bottom = parabola([1.0, -2.0])
 

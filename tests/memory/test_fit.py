@@ -119,6 +119,15 @@ def test_the_weights_that_rank_best_are_kept_near_the_likeliest(slot: Slot) -> N
         assert gain(ranked.theta) >= gain(likely.theta)
 
 
+def test_the_unit_of_a_feature_does_not_matter(slot: Slot) -> None:
+    unit = torch.linspace(0.5, 4, len(slot.prior), dtype=torch.float64)
+    others = slot.questions._replace(features=slot.questions.features * unit)
+    fits = ways_to_fit(slot.questions, Fit(slot.prior, 1.0))
+    for fit, other in zip(fits, ways_to_fit(others, Fit(slot.prior / unit, 1.0)), strict=True):
+        assert other.scale == fit.scale
+        torch.testing.assert_close(other.theta * unit, fit.theta, rtol=1e-3, atol=1e-3)
+
+
 def made_up(seed: int, n: int, right: float) -> Slot:
     """Questions with two candidates each; the one feature names the answer in a share of them."""
     rng = np.random.default_rng(seed)

@@ -1,5 +1,5 @@
 """Mutations drawn at random: operators, constants, arguments, statements and conditions of all code
-of the package, but those that change no result: see ``COMMUTATIVE`` and ``_changes_no_result``.
+of the package.
 
 A mutation has an id that follows from what the code says and from the function it stands in, and a
 draw takes those whose ids come first when they are shuffled by a seed. So code that is changed
@@ -46,7 +46,6 @@ SKIPPED = (
     ast.Assert,
     ast.JoinedStr,
 )  # what is told to users, and what type checkers need
-COMMUTATIVE = ("max", "min")
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,6 @@ class _Finder(ast.NodeVisitor):
         for line in self._lines:
             self._starts.append(self._starts[-1] + len(line))
         self._statement: ast.stmt | None = None
-        self._left_out: set[ast.keyword] = set()
 
     def offset(self, line: int, column: int) -> int:
         """Where a place of the tree is in the text; columns of the tree count bytes."""
@@ -121,7 +119,7 @@ class _Finder(ast.NodeVisitor):
         return self._starts[line - 1] + len(self._lines[line - 1].encode()[:column].decode())
 
     def visit(self, node: ast.AST) -> None:
-        if isinstance(node, SKIPPED) or _is_annotation_only(node) or node in self._left_out:
+        if isinstance(node, SKIPPED) or _is_annotation_only(node):
             return
         outer = self._statement
         if isinstance(node, ast.stmt):
@@ -197,10 +195,8 @@ class _Finder(ast.NodeVisitor):
             self._note("constant", node, node, repr(value * 2 if value else 1.0))
 
     def _in_Call(self, node: ast.Call) -> None:
-        name = ast.unparse(node.func)
-        self._left_out.update(each for each in node.keywords if _changes_no_result(name, each))
         for keyword in node.keywords:
-            if keyword.arg and keyword not in self._left_out:
+            if keyword.arg:
                 start, stop = self._span(keyword)
                 after = re.match(r"\s*,\s*", self._source[stop:])
                 before = re.search(r",\s*$", self._source[:start])
@@ -208,8 +204,6 @@ class _Finder(ast.NodeVisitor):
                     self._add("argument", start, stop + after.end(), "")
                 else:
                     self._add("argument", before.start() if before else start, stop, "")
-        if name in COMMUTATIVE:
-            return
         for first, second in zip(node.args, node.args[1:], strict=False):
             swapped = not isinstance(first, ast.Starred) and not isinstance(second, ast.Starred)
             if swapped and self._text(first) != self._text(second):
@@ -268,13 +262,6 @@ def _is_text(node: ast.expr) -> bool:
     return isinstance(node, ast.JoinedStr) or (
         isinstance(node, ast.Constant) and isinstance(node.value, str)
     )
-
-
-def _changes_no_result(function: str, keyword: ast.keyword) -> bool:
-    """An argument that asserts (``strict=True`` of ``zip``), or lays out JSON (``indent``)."""
-    is_true = isinstance(keyword.value, ast.Constant) and keyword.value.value is True
-    is_assertion = function == "zip" and keyword.arg == "strict" and is_true
-    return is_assertion or (function == "json.dumps" and keyword.arg == "indent")
 
 
 def _is_annotation_only(node: ast.AST) -> bool:

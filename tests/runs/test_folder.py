@@ -35,6 +35,12 @@ def test_the_config_of_a_run_says_single_values(tmp_path: Path) -> None:
     assert (config.validation_sample, config.learns_relations) == (30, True)
 
 
+def test_json_is_indented_for_people_and_keeps_letters_as_they_are(tmp_path: Path) -> None:
+    RunFolder(tmp_path).write_json_files({"a.json": {"town": {"name": "Łódź"}}})
+    text = (tmp_path / "a.json").read_text(encoding="utf-8")
+    assert text == '{\n  "town": {\n    "name": "Łódź"\n  }\n}\n'
+
+
 def test_files_that_belong_together_are_all_on_the_disk_before_one_gets_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

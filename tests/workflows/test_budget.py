@@ -337,6 +337,23 @@ def test_a_search_that_stopped_while_its_run_was_written_ends(
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
+def test_a_search_that_replaces_a_run_is_resumed_while_the_run_is_still_there(
+    kb: KnowledgeBase, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    search(kb, out, 0.1, World())
+    replaced = open_run(out).folder.path.joinpath("weights.safetensors").read_bytes()
+
+    world = World()
+    world.interrupt_after = 1
+    with pytest.raises(Interrupted):
+        search(kb, out, 0.2, world, overwrite=True)
+    assert (out / "weights.safetensors").read_bytes() == replaced
+    world.interrupt_after = 0
+    search(kb, out, 0.2, world, resume=True)
+    assert record_of(out)["minutes"] == pytest.approx(0.2)
+
+
 def test_what_is_there_is_not_replaced_unless_that_is_asked_for(
     kb: KnowledgeBase, tmp_path: Path
 ) -> None:
