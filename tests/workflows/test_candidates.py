@@ -39,6 +39,15 @@ def test_kinds_and_sizes_compete() -> None:
     assert differences(derived["getd-50"], derived["default"])["model.entity_dim"] == 50
 
 
+@pytest.mark.parametrize(("n_facts", "epochs"), [(100, 200), (24_000, 80), (60_000, 40)])
+def test_getd_gets_some_fifteen_thousand_steps(n_facts: int, epochs: int) -> None:
+    facts = [("r", f"a{number % 300}", f"b{number // 300}") for number in range(n_facts)]
+    kb = KnowledgeBase.from_facts({"train": facts, "valid": facts[:1]})
+    settings = derive({}, kb)["getd-50"].training
+    assert (settings.epochs, settings.patience) == (epochs, max(10, epochs // 3))
+    assert settings.schedule == "linear"
+
+
 def test_a_model_for_binary_facts_competes_on_binary_facts_alone() -> None:
     assert "complex" in derive({}, binary_kb())
     assert "complex" not in derive({})
