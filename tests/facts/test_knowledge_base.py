@@ -9,6 +9,7 @@ import pytest
 
 from getd.errors import FactError
 from getd.facts.knowledge_base import KnowledgeBase
+from getd.facts.named import NamedFactsBuilder
 
 FACTS = {
     "train": [("award", "Jordan", "Bulls"), ("award", "Bird", "Celtics"), ("met", "a", "b", "c")],
@@ -57,3 +58,37 @@ def test_a_split_that_is_required_must_be_there() -> None:
     kb.require("train", "test")
     with pytest.raises(FactError, match=r"^players has no valid facts: it has train and test only"):
         kb.require("train", "valid")
+
+
+def odd_notices(train: list[tuple[str, ...]], test: list[tuple[str, ...]]) -> tuple[str, ...]:
+    return KnowledgeBase.from_facts({"train": train, "test": test}).notices
+
+
+def test_facts_that_may_have_lost_a_cell_are_counted() -> None:
+    award = [("award", f"p{number}", f"y{number}") for number in range(98)]
+    assert odd_notices(award, []) == ()
+    notice = "1 fact of award with 1 entities, all 98 others with 2: a lost cell?"
+    assert odd_notices(award, [("award", "p7")]) == (notice,)
+    notice = "2 facts of award with 1 or 3 entities, all 98 others with 2: a lost cell?"
+    assert odd_notices([*award, ("award", "p7", "y", "z")], [("award", "p7")]) == (notice,)
+
+    # Three in a hundred are no oversight.
+    assert odd_notices([*award, *award[:3]], [("award", f"p{number}") for number in range(3)]) == (
+        "train: 3 duplicate facts dropped",
+    )
+
+
+def test_facts_with_named_roles_are_meant_to_differ() -> None:
+    builder = NamedFactsBuilder()
+    for number in range(98):
+        builder.add_row(number, "award", ("who", "when"), (f"p{number}", f"y{number}"))
+    builder.add_row(98, "award", ("who",), ("p7",))
+    assert KnowledgeBase.from_named("awards", {"train": builder.build()}).notices == ()
+
+
+def test_only_a_few_relations_with_odd_facts_are_named() -> None:
+    train = [(f"r{number % 5}", f"p{number}", f"y{number}") for number in range(500)]
+    test = [(f"r{number}", "p1") for number in range(5)]
+    *named, rest = odd_notices(train, test)
+    assert [notice.split(" with ")[0] for notice in named] == [f"1 fact of r{n}" for n in range(3)]
+    assert rest == "2 more relations have a few facts of another arity"

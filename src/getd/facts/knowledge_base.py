@@ -2,6 +2,7 @@
 
 import html
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -9,6 +10,7 @@ from itertools import combinations
 from types import MappingProxyType
 from typing import Any, Self
 
+import numpy as np
 import polars as pl
 
 from getd.errors import FactError, nearest
@@ -22,7 +24,11 @@ from getd.facts.role_order import RoleOrder
 from getd.facts.row_index import RowIndex
 from getd.facts.split import SPLITS, split_named
 from getd.facts.vocabulary import Vocabulary
-from getd.visible import visible
+from getd.visible import shorten, visible
+
+MAX_ODD_SHARE = 0.02  # of the facts of a name, that may be an oversight
+MAX_ODD_NOTICES = 3
+MAX_NAME = 60  # characters of a name in a notice
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +105,8 @@ class KnowledgeBase:
                 blocks[split], duplicates[split] = encoded
 
         kb = cls(name, entities, relations, signatures, blocks, duplicates)
-        return replace(kb, notices=(*notices, *_duplicate_notices(kb), *_overlap_notices(kb)))
+        about = [*_duplicate_notices(kb), *_overlap_notices(kb), *_odd_arity_notices(kb)]
+        return replace(kb, notices=(*notices, *about))
 
     @classmethod
     def from_facts(
@@ -247,3 +254,35 @@ def overlap(kb: KnowledgeBase, first: str, second: str) -> int:
             index, _ = RowIndex.build(first_blocks[arity].columns())
             number += int((index.find(facts.columns()) >= 0).sum())
     return number
+
+
+def _odd_arity_notices(kb: KnowledgeBase) -> list[str]:
+    """Tell of relations whose facts nearly all have one arity: the others may have lost a cell.
+
+    Facts whose roles are named are meant to differ.
+    """
+    totals = np.zeros(len(kb.signatures), dtype=np.int64)
+    for blocks in kb.splits.values():
+        for facts in blocks.values():
+            totals += np.bincount(facts.relation, minlength=len(totals))
+
+    counts: dict[str, Counter[int]] = {}
+    for relation, total in zip(kb.signatures, totals.tolist(), strict=True):
+        if not relation.has_named_roles:
+            counts.setdefault(relation.name, Counter())[relation.arity] += total
+
+    notices = []
+    for name, by_arity in counts.items():
+        (usual, n_usual), *odd = by_arity.most_common()
+        n_odd = sum(number for _, number in odd)
+        if 0 < n_odd <= MAX_ODD_SHARE * (n_usual + n_odd):
+            noun = "fact" if n_odd == 1 else "facts"
+            subject = f"{n_odd:,} {noun} of {shorten(name, MAX_NAME)}"
+            arities = " or ".join(map(str, sorted(arity for arity, _ in odd)))
+            others = f"all {n_usual:,} others with {usual}"
+            notices.append(f"{subject} with {arities} entities, {others}: a lost cell?")
+
+    if len(notices) > MAX_ODD_NOTICES:
+        more = len(notices) - MAX_ODD_NOTICES
+        notices[MAX_ODD_NOTICES:] = [f"{more:,} more relations have a few facts of another arity"]
+    return notices
