@@ -1,1 +1,1 @@
-"""Data sets that nobody tuned for, and whether a plain training beats counting on each of them."""
+"""Generated and real data sets, and whether training with defaults alone beats counting on each."""
