@@ -23,7 +23,7 @@ FactFile = Annotated[Path, Parameter(help="File of facts in any supported format
 
 Model = Annotated[
     str | None,
-    Parameter(help="Model name (see getd models). Default: encoder to train, getd to tune."),
+    Parameter(help="Model name (see getd models). Default: encoder for train, getd for tune."),
 ]
 ConfigFile = Annotated[
     Path | None, Parameter(help="TOML file with [model] and [training], and optionally data.")
@@ -31,7 +31,7 @@ ConfigFile = Annotated[
 Assignments = Annotated[
     list[str] | None,
     Parameter(
-        help="Setting as section.key=value, e.g. training.epochs=20. Repeatable.", negative=""
+        help="Setting as section.key=value, such as training.epochs=20. Repeatable.", negative=""
     ),
 ]
 Overwrite = Annotated[bool, flag("Replace existing output.")]
@@ -57,9 +57,9 @@ class Reading:
     ] = None
     one_arity: Annotated[
         bool,
-        flag("Reject files with mixed arities. Expected: --arity, or that of the first fact."),
+        flag("Reject files with mixed arities. Expected: --arity, or the arity of the first fact."),
     ] = False
-    escaped: Annotated[bool, flag(r"Plain text uses the escapes \\ \t \n \r.")] = False
+    escaped: Annotated[bool, flag(r"Read \\ \t \n \r in plain text as escapes.")] = False
     relation: Annotated[
         str | None,
         Parameter(help="Relation of tables without a relation column. Default: the file name."),

@@ -21,16 +21,16 @@ def combine(
     out: Annotated[Path, Parameter(help="Folder of the new run.")],
     memory: Annotated[bool, Parameter(help="Add a memory of the training facts.")] = True,
     sample: Annotated[
-        int | None, Parameter(help="Fit on this many validation facts, drawn at random.")
+        int | None, Parameter(help="Fit on at most this many random validation facts.")
     ] = None,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Combine trained runs to a better one.
+    """Combine trained runs into a better one.
 
-    The result is a new run that needs no other: its scores are a weighted sum of the scores of all
-    runs, with weights fitted on validation for each arity and position. The runs must have the
+    The result is a new run that does not need the others. Its score is a weighted sum of their
+    scores, with weights fitted on validation for each arity and position. All runs must have the
     same data.
     """
     from getd.api import combine as combine_runs

@@ -24,8 +24,8 @@ def complete(
 ) -> None:
     """Write the most probable missing facts of a relation, best first.
 
-    Each position of each known fact is opened in turn and answered. If interrupted, the same
-    command resumes.
+    For each known fact of the relation and each of its positions, other entities are predicted. If
+    interrupted, the same command resumes.
     """
     if top < 1:
         raise ConfigError(f"expected --top of 1 or more, found {top}")

@@ -16,7 +16,7 @@ def convert(
     out: Annotated[
         str,
         Parameter(
-            help="Folder, or a file if DATA is a file. A file written to a folder is split 8:1:1."
+            help="Folder, or a file if DATA is a file. From file to folder, facts are split 8:1:1."
         ),
     ],
     /,

@@ -22,8 +22,8 @@ def extend(
 ) -> None:
     """Add new facts and entities to a run without training it again.
 
-    The result is a new run: new entities get embeddings that are fitted to their facts, and
-    everything else stays unchanged. Relations must be known.
+    The result is a new run. New entities get embeddings that are fitted to their facts; all other
+    weights stay the same. Relations must be known.
     """
     with counting_progress("fitting new entities") as progress:
         larger = open_run(run).extend(facts, out, progress, read_format(format))

@@ -13,15 +13,15 @@ def remember(
     /,
     *,
     sample: Annotated[
-        int | None, Parameter(help="Fit on this many validation facts, drawn at random.")
+        int | None, Parameter(help="Fit on at most this many random validation facts.")
     ] = None,
     json: Json = False,
 ) -> None:
     """Add a memory of the training facts to a run.
 
-    Scores then also depend on which entities co-occur in training facts. Nothing is trained: the
-    weights of the memory are fitted on validation and stored in the run, and evaluate and
-    predict use them from then on. Test is not read.
+    Scores then also depend on which entities co-occur in training facts. The model is not trained
+    again. The weights of the memory are learnt from the training facts, fitted on validation and
+    stored in the run. All commands that use the run then use the memory too. Test is not read.
     """
     from getd.api import open_run
 

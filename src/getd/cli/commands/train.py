@@ -33,15 +33,15 @@ def train(
     preset: Annotated[
         Preset | None,
         Parameter(
-            help="Where settings that are not given come from. auto: rules that look at the data "
-            "(default). paper: the paper's plain settings, and GETD as the model."
+            help="How to choose settings that you do not give. auto (default): by rules, from the "
+            "shape of the data. paper: plain defaults and the paper's loss, with GETD as the model."
         ),
     ] = None,
     budget: Annotated[
         float | None,
         Parameter(
-            help="Minutes to spend. Candidates of several kinds and sizes compete on validation; "
-            "the best one, or a combination, becomes the run."
+            help="Minutes to spend on a search. Candidates of several kinds and sizes compete on "
+            "validation; the best one, or a combination, becomes the run."
         ),
     ] = None,
     seed: Annotated[
@@ -53,7 +53,11 @@ def train(
     reading: Reading = Reading(),
     json: Json = False,
 ) -> None:
-    """Train a model and write a run folder."""
+    """Train a model and write a run folder.
+
+    Settings that you do not give are chosen from the shape of the data. When training ends, the run
+    is evaluated on test, once.
+    """
     from getd.api import train as train_model
 
     # A mistake in the settings shows before any data is read.
