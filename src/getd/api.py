@@ -83,9 +83,9 @@ def train(
     search_callbacks: SearchCallbacks | None = None,
     **training: Any,
 ) -> Run:
-    """Train a model on a knowledge base and leave a run folder.
+    """Train a model on a knowledge base and write a run folder.
 
-    What is not given is chosen for the data by the rules of :mod:`getd.training.defaults`.
+    The rules of :mod:`getd.training.defaults` choose the settings that are not given.
 
     Parameters
     ----------
@@ -104,12 +104,12 @@ def train(
     ask_test
         Evaluate the finished model on test, once, if there is a test split.
     preset
-        ``paper``: train GETD with the paper's plain settings, and choose nothing for the data.
+        ``paper``: apply no rule, and train GETD with plain defaults and the paper's loss.
     budget
-        Minutes to spend: several candidates compete on validation, and the best one or a
-        combination is kept. What is given stays as it is in all of them.
+        Minutes to spend on a search: several candidates compete on validation, and the best one,
+        or a combination, becomes the run. Settings that are given hold for all candidates.
     search_callbacks
-        The callbacks of that competition.
+        The callbacks of the search.
     training
         Settings of ``[training]``; they take precedence over the config.
     """
@@ -168,12 +168,12 @@ def combine(
     overwrite: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Run:
-    """Combine trained runs on the same data to one run, an ensemble of their models.
+    """Combine trained runs on the same data into one run, an ensemble of their models.
 
     Parameters
     ----------
     runs
-        Two or more runs; a combined run stands for its members. Their memories are left out.
+        Two or more runs; a combined run counts as its members. Memories are left out.
     out
         The folder of the new run, which does not need the others.
     memory
@@ -204,7 +204,7 @@ def combine(
 
 
 def open_run(path: str | Path, memory: bool = True) -> Run:
-    """Open the folder that training left; ``memory=False`` leaves its memory out."""
+    """Open a run folder; ``memory=False`` leaves its memory out."""
     from getd.run import Run
 
     return Run.open(path, memory)

@@ -36,7 +36,7 @@ class ConvESettings(ModelSettings):
     """Settings of ``[model]`` with ``name = "conve"``."""
 
     entity_dim: PositiveInt = 200
-    # Of the image of one vector; None: as square as can be, and wide.
+    # Of the image of one vector; None: as square as possible, and wide.
     embedding_height: PositiveInt | None = None
     embedding_width: PositiveInt | None = None
     channels: PositiveInt = 32
@@ -45,7 +45,7 @@ class ConvESettings(ModelSettings):
     input_dropout: Dropout = 0.2  # on the image
     feature_dropout: Dropout = 0.2  # on whole feature maps
     query_dropout: Dropout = 0.3
-    reciprocal: Literal[True] = True  # a query can be made for the first position alone
+    reciprocal: Literal[True] = True  # only the first position has a query
 
 
 class ConvE(DotProductModel):

@@ -14,9 +14,9 @@ two kinds of :math:`g`. DeepSets adds up what a small network makes of each enti
 and attention lets :math:`y` and all of :math:`X` look at each other in the layers of a transformer.
 Neither has a part that depends on the arity, so facts of all arities teach the same network.
 
-A sum of what each entity says is blind to what they say together. With ``ring_query_ranks`` the
-query of a tensor ring is added, which multiplies them (:mod:`~getd.models.ring_query`): GETD and a
-network in one, over the same vectors.
+A sum cannot express what several entities mean only together. With ``ring_query_ranks`` the query
+of a tensor ring is added, which multiplies the entities (:mod:`~getd.models.ring_query`). The model
+is then GETD and a network in one, over the same vectors.
 """
 
 from collections.abc import Iterator
@@ -45,8 +45,8 @@ class EncoderSettings(ModelSettings):
     heads: PositiveInt = 4  # of attention
     dropout: Dropout = 0.2  # in every layer
     query_dropout: Dropout = 0.0
-    ring_query_ranks: PositiveInt | None = None  # of a ring whose query is added; None: no ring
-    ring_query_dropout: Dropout = 0.3  # on its query
+    ring_query_ranks: PositiveInt | None = None  # ranks of an added ring; None: no ring
+    ring_query_dropout: Dropout = 0.3  # on the query of the ring
     initial_scale: float = 0.02
 
 
@@ -130,7 +130,7 @@ class Encoder(DotProductModel):
 
 
 class DeepSets(nn.Module):
-    """Adds up what a network makes of each token, then reads the sum."""
+    """Passes each token through a network, adds up the results, and reads the sum."""
 
     def __init__(self, settings: EncoderSettings) -> None:
         super().__init__()

@@ -50,7 +50,7 @@ class GETDSettings(CoreSettings):
     ring_shape: tuple[PositiveInt, ...] | None = None  # sizes of the cores; None: one per mode
     ring_ranks: PositiveInt | tuple[PositiveInt, ...] = 40  # of all bonds, or of each
     shared_ring: bool = False  # arities share their cores: n entities take the first n + 1
-    # How cores start: so that scores have one size, or uniform between -0.1 and 0.1 as released.
+    # How cores start: scaled to scores of unit variance, or as released, uniform in [-0.1, 0.1].
     ring_start: Literal["scaled", "released"] = "scaled"
 
 

@@ -18,7 +18,7 @@ from getd.models.settings import TensorModelSettings
 class NCPSettings(TensorModelSettings):
     """Settings of ``[model]`` with ``name = "n-cp"``."""
 
-    norms_by_position: bool = True  # as each position has a table of its own
+    norms_by_position: bool = True  # each position has a table of its own
 
 
 class NCP(DotProductModel):

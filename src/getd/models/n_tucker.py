@@ -26,7 +26,7 @@ USUAL_CORE = 2**24  # numbers; where a core would be larger, that dimension is s
 class NTuckERSettings(CoreSettings):
     """Settings of ``[model]`` with ``name = "n-tucker"``."""
 
-    # None: 25, less where the core would be too large.
+    # None: 25, or less if the core would be too large.
     entity_dim: PositiveInt | None = None  # type: ignore[assignment]
 
 

@@ -44,14 +44,14 @@ class NaLPSettings(ModelSettings):
 
     entity_dim: PositiveInt = 100
     filters: PositiveInt = 200  # features of a role with its entity
-    units: PositiveInt = 400  # numbers that tell how related two of these are
+    units: PositiveInt = 400  # numbers that say how related a pair is
     # One role for each name, where the data has names, or one for each position of each relation.
     roles: Literal["data", "position"] = "data"
     batch_norm: bool = False  # on the features of the given entities, before relu
 
 
 class NaLP(ScoringModel):
-    """A network that finds how related all entities are, each in its role; the smallest counts."""
+    """A network that rates how related each two entities in their roles are; the minimum counts."""
 
     role_numbers: Tensor  # (|R|, n): the row of the role of each position
     parameters_formula = "|E|d + n|R|d + 2df + f + 2fu + 2u + 1"

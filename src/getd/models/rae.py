@@ -47,13 +47,13 @@ class MTransHSettings(ModelSettings):
 class RAESettings(MTransHSettings):
     """Settings of ``[model]`` with ``name = "rae"``."""
 
-    hidden: PositiveInt = 100  # units of the network that tells relatedness
+    hidden: PositiveInt = 100  # units of the relatedness network
     relatedness: NonNegativeFloat = 1.0  # its weight in the score
-    relatedness_loss: NonNegativeFloat = 0.001  # weight of the loss that teaches it
+    relatedness_loss: NonNegativeFloat = 0.001  # weight of the loss of that network
 
 
 class MTransH(ScoringModel):
-    """Minus the length of what a relation and its entities, on the relation's plane, add up to."""
+    """Minus the length of the sum of a relation and its entities, projected onto its hyperplane."""
 
     parameters_formula = "|E|d + 2|R|d + n|R|"
 
@@ -127,7 +127,7 @@ class MTransH(ScoringModel):
 
 
 class RAE(MTransH):
-    """m-TransH, and how likely the entities of a fact occur together, which a network tells."""
+    """m-TransH, plus a network that rates how likely the entities of a fact occur together."""
 
     parameters_formula = "|E|d + 2|R|d + n|R| + 2dh + 2h + 1"
 

@@ -28,11 +28,11 @@ class RAMSettings(TensorModelSettings):
 
     entity_dim: PositiveInt = 25  # an entity has ``multiplicity`` times as many numbers
     multiplicity: PositiveInt = 2
-    latent: PositiveInt = 10  # how many basis vectors and patterns roles are mixed from
+    latent: PositiveInt = 10  # number of basis vectors and patterns
 
 
 class RAM(DotProductModel):
-    """Roles mixed from a few basis vectors, each with a pattern of what it sees in all entities."""
+    """Each role mixes a few basis vectors, and a pattern weights the parts of each entity."""
 
     relation_is_dot_product = False
     parameters_formula = "|E|m d + |R|n L + L d + L n m"

@@ -27,7 +27,7 @@ class TensorModelSettings(ModelSettings):
     entity_dropout: Dropout = 0.0  # on the given entities
     relation_dropout: Dropout = 0.0
     query_dropout: Dropout = 0.0
-    reciprocal: bool = False  # own relations for each open position, which is turned to front
+    reciprocal: bool = False  # relations of its own for each open position, which comes first
 
     @model_validator(mode="before")
     @classmethod

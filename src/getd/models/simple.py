@@ -27,7 +27,7 @@ class SimplESettings(TensorModelSettings):
 
 
 class SimplE(MultilinearModel):
-    """The sum of products of embeddings; each position reads its entity's vector shifted."""
+    """The sum of products of embeddings; each position shifts the vector of its entity."""
 
     parameters_formula = "|E|d + |R|d"
 

@@ -29,7 +29,7 @@ class TransESettings(ModelSettings):
 
 
 class TransE(ScoringModel):
-    """Minus the distance from the first entity, moved by the relation, to the second."""
+    """Minus the distance between the first entity, translated by the relation, and the second."""
 
     binary_only = True
     parameters_formula = "|E|d + |R|d"

@@ -37,53 +37,51 @@ class MemorySettings(Settings):
 
 
 class TrainSettings(Settings):
-    """Settings of ``[training]``; whatever the paper does not have is off."""
+    """Settings of ``[training]``; by default, everything that the paper does not have is off."""
 
     regime: RegimeName = "1vsall"  # which candidates a step scores
 
     # Only with the regime ``kvsall``
-    kvsall_loss: KvsAllLoss = "softmax"  # bce-over-softmax is that of the released code
-    question_weight: NonNegativeFloat = 0.0  # softmax: questions weigh their answers to this power
+    kvsall_loss: KvsAllLoss = "softmax"  # bce-over-softmax: as in the released code
+    question_weight: NonNegativeFloat = 0.0  # a question weighs its number of answers to this power
     drawn_candidates: PositiveInt | None = (
-        None  # besides the answers of a batch; None: all entities
+        None  # random, next to the answers of a batch; None: all entities
     )
 
     # Only with the regime ``sampled``
-    negatives: PositiveInt = 256  # drawn for each position; as many as there are entities: all
-    shared_negatives: bool = True  # drawn once for a batch; false: for each of its facts
-    negative_power: NonNegativeFloat = 0.0  # drawn by frequency to this power; 0: uniformly
-    hard_negatives: NonNegativeInt = 0  # kept for each question, to find harder ones; 0: none
+    negatives: PositiveInt = 256  # drawn for each position; at most all entities
+    shared_negatives: bool = True  # one sample for a batch; false: one for each fact
+    negative_power: NonNegativeFloat = 0.0  # draw by frequency to this power; 0: uniformly
+    hard_negatives: NonNegativeInt = 0  # the hardest, kept for each question; 0: none
     sampled_loss: SampledLoss = "softmax"
-    correction: bool = True  # softmax: weigh the drawn negatives, so that they stand for all
+    correction: bool = True  # softmax: weight negatives so that they stand for all
     margin: PositiveFloat = 1.0  # of the margin loss
-    score_shift: NonNegativeFloat = 0.0  # logistic loss: added to scores, as distances are negative
-    self_adversarial: NonNegativeFloat = 0.0  # negatives weigh softmax(this x score); 0: equally
+    score_shift: NonNegativeFloat = 0.0  # logistic loss: added to scores, for distances
+    self_adversarial: NonNegativeFloat = 0.0  # weights: softmax(this * score); 0: equal
 
     optimizer: OptimizerName = "adam"
     epochs: PositiveInt = 200
     batch_size: PositiveInt = 128  # facts (questions in kvsall)
     learning_rate: PositiveFloat = 1e-3
-    schedule: Schedule = (
-        "exponential"  # of the learning rate; linear: down to 0.02 of it at the end
-    )
-    decay: Annotated[float, Gt(0), Le(1)] = 0.995  # exponential: factor on it after each epoch
-    warmup: NonNegativeInt = 0  # steps in which the learning rate rises to its first value
+    schedule: Schedule = "exponential"  # of the learning rate; linear: falls evenly to 0.02 of it
+    decay: Annotated[float, Gt(0), Le(1)] = 0.995  # exponential: factor for each epoch
+    warmup: NonNegativeInt = 0  # steps in which the learning rate rises to its start
     label_smoothing: Annotated[float, Ge(0), Lt(1)] = 0.0  # weight spread over all candidates
     relation_loss: NonNegativeFloat = 0.0  # weight of predicting the relation as well
     n3: NonNegativeFloat = 0.0  # weight of the mean cube of the embeddings
-    ema: Annotated[float, Ge(0), Lt(1)] = 0.0  # decay of averaged weights, evaluated; 0: none
+    ema: Annotated[float, Ge(0), Lt(1)] = 0.0  # decay of the moving average of weights; 0: none
     clip: PositiveFloat | None = None  # largest norm of the gradient; None: any
 
-    patience: NonNegativeInt = 10  # validations without a better MRR before stopping; 0: never
+    patience: NonNegativeInt = 10  # stop after so many validations without a gain; 0: never
     validate_every: PositiveInt = 1  # epochs
     validation_sample: PositiveInt | None = None  # facts drawn once from valid; None: all
-    validation_loss: bool = False  # measure it too, for curves
+    validation_loss: bool = False  # also measure the loss on validation, for the curves
     test_sample: PositiveInt | None = None  # facts of test drawn for the report; None: all
     checkpoint_every: PositiveInt = 1  # epochs
 
     seed: NonNegativeInt = 0
     device: DeviceName = "auto"
-    precision: Precision = "auto"  # of products; auto: bf16 where the machine is faster with it
+    precision: Precision = "auto"  # of matrix products; auto: bf16 if the CPU is faster
     threads: PositiveInt | None = None  # of the CPU; None: as torch chooses
 
     @model_validator(mode="after")
@@ -105,9 +103,9 @@ class Config:
     model: ModelSettings
     training: TrainSettings
     memory: MemorySettings
-    data: Any = None  # a name or a path, used where no other data is named
+    data: Any = None  # a name or a path, used if no other data is given
     published: Any = None  # metrics to show next to the result
-    preset: Preset = "auto"  # auto: getd.train chooses what is not given; paper: plain defaults
+    preset: Preset = "auto"  # auto: rules choose what is not given; paper: plain defaults
     given: Mapping[str, Any] = field(default_factory=dict, repr=False)  # as the user wrote it
 
     @classmethod

@@ -1,8 +1,8 @@
 """Defaults that follow the shape of the data: what a config leaves open, chosen by a few rules.
 
-The rules were fitted on validation of the fitting kinds of ``experiments/collection``, half of
-which no rule has seen. They hold for the models named in ``RULES``; other models, and the preset
-``paper``, keep the defaults of their settings.
+The rules were fitted on the validation facts of the fitting kinds of ``experiments/collection``;
+the other half of its kinds was held out. They apply to the models in ``RULES``. Other models, and
+the preset ``paper``, keep the defaults of their settings.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,8 +15,8 @@ from getd.facts.knowledge_base import KnowledgeBase
 from getd.runs.config import Config
 from getd.training.callbacks import Callbacks
 
-DEFAULT_MODEL = "encoder"  # where neither a model nor any setting of one is given
-STEPS = 5000  # of the optimiser, that a training takes if its epochs allow
+DEFAULT_MODEL = "encoder"  # if neither a model nor any of its settings is given
+STEPS = 5000  # of the optimiser, which the number of epochs aims at
 PATIENCE = 15  # epochs
 MAX_VALIDATION = 5000  # facts that an epoch is validated on
 MANY_ENTITIES = 16_384  # from which on some are drawn as candidates
