@@ -90,3 +90,16 @@ def test_a_step_that_is_too_long_is_halved() -> None:
     theta, least = minimise(loss, start, torch.zeros_like(start), prior=0.0)
     assert float(theta) == pytest.approx(0, abs=1e-3)
     assert least == pytest.approx(0, abs=1e-6)
+
+
+def test_a_weight_that_the_bound_holds_is_0() -> None:
+    """One that has come close to 0, and that the loss pushes further down, goes all the way."""
+    centre = torch.tensor([-1.0, 2.0], dtype=torch.float64)
+    start = torch.tensor([1e-8, 1.0], dtype=torch.float64)
+
+    def loss(weights: Tensor) -> Bowl:
+        nothing = torch.zeros_like(weights)
+        return Bowl(nothing.sum(), nothing, torch.zeros(2, 2, dtype=torch.float64))
+
+    weights, _ = minimise(loss, start, centre, prior=1.0, non_negative=True)
+    assert weights.tolist() == [0.0, 2.0]

@@ -10,11 +10,13 @@ from torch import Tensor
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.memory.fit import (
     BLEND_PRIOR,
+    CANDIDATES,
     CERTAIN,
     PRIOR,
     Fit,
     Slot,
     choose_fits,
+    facts_to_fit,
     fit_weights,
     ways_to_fit,
 )
@@ -154,6 +156,28 @@ def test_a_position_goes_its_own_way_only_where_it_certainly_gains() -> None:
     fits = choose_fits({**usual, "few": few})
     assert fits["few"].theta > 0
     assert CERTAIN > 0
+
+
+def test_a_single_question_decides_nothing() -> None:
+    """The memory is wrong about it, and yet it follows the others."""
+    usual = {str(i): made_up(i, 200, right=0.9) for i in range(3)}
+    fits = choose_fits({**usual, "lonely": made_up(0, 1, right=0.0)})
+    assert fits["lonely"].theta > 0
+
+
+def test_long_facts_are_fitted_on_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
+    train, valid = world()
+    kb = KnowledgeBase.from_facts({"train": train, "valid": valid, "test": []})
+    memory = Memory.from_facts(kb.split("train"), kb.n_entities)
+    features = 3 * CANDIDATES * 2 * len(memory.sources(3, 0))  # of each fact
+    assert [len(facts) for facts in facts_to_fit(memory, kb).values()] == [24]
+
+    monkeypatch.setattr("getd.memory.fit.MOST_FEATURES", 7 * features)
+    monkeypatch.setattr("getd.memory.fit.LEAST_SAMPLE", 5)
+    assert [len(facts) for facts in facts_to_fit(memory, kb).values()] == [7]
+    assert [len(facts) for facts in facts_to_fit(memory, kb, 6).values()] == [6]
+    monkeypatch.setattr("getd.memory.fit.MOST_FEATURES", 4 * features)
+    assert [len(facts) for facts in facts_to_fit(memory, kb).values()] == [5]
 
 
 def test_an_arity_without_validation_facts_follows_the_others() -> None:

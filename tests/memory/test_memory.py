@@ -19,7 +19,14 @@ from getd.evaluation.evaluate import evaluate
 from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.memory.fit import fit_weights
-from getd.memory.memory import EPSILON, FREQUENCY, MIN_SHARE, Memory, kind_of
+from getd.memory.memory import (
+    CO_OCCURRENCE,
+    EPSILON,
+    FREQUENCY,
+    MIN_SHARE,
+    Memory,
+    kind_of,
+)
 from getd.memory.weights import MemoryWeights, SourceWeights
 from getd.memory.with_memory import WithMemory
 from getd.models.base import ModelSizes
@@ -178,6 +185,37 @@ def test_very_long_facts_have_no_sources_of_two_given_entities() -> None:
     assert len(memory.counts) == 20 * (1 + 19 + 1) + 1
     found = memory.features(torch.tensor([0]), torch.tensor(entities[:1]), 3)
     assert found.values.shape[1] == 2 * len(sources)
+
+
+def test_very_many_facts_have_no_sources_of_two_given_entities(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    facts = random_facts(4)
+    blocks = {4: facts, 3: random_facts(3)}
+    every = Memory.from_facts(blocks, N_ENTITIES)
+    assert every.unpaired == set()
+    assert "0+1" in every.sources(4, 3)
+
+    monkeypatch.setattr("getd.memory.memory.MOST_PAIRS", 4 * 3 * len(facts) - 1)
+    fewer = Memory.from_facts(blocks, N_ENTITIES)
+    assert fewer.unpaired == {4}
+    assert fewer.sources(4, 3) == ["frequency", "0", "1", "2", "0+1+2", "beside"]
+    assert fewer.sources(3, 0) == every.sources(3, 0)
+    relation, entities = facts.to_tensors()
+    for leave_out in (False, True):
+        features = fewer.features(relation, entities, 3, leave_out)
+        assert features.values.shape[1] == 2 * len(fewer.sources(4, 3))
+
+
+def test_keys_do_not_wrap_around() -> None:
+    """A relation and two of many entities leave 64 bits, too."""
+    n_entities = 2**31
+    rng = np.random.default_rng(0)
+    relation = torch.arange(8)
+    entities = torch.tensor(rng.integers(0, n_entities, (1, 3))).repeat(8, 1)
+    for lookup in Memory(n_entities)._lookups(relation, entities, 0):
+        if lookup.source not in CO_OCCURRENCE:
+            assert len(lookup.keys.unique()) == 8
 
 
 def test_keys_of_many_given_entities_do_not_meet() -> None:

@@ -10,6 +10,7 @@ NEWTON_STEPS = 50
 TOLERANCE = 1e-10  # of the minimum, relative
 DESCENT = 1e-4  # the share of the expected gain that a step must make
 HALVINGS = 20  # of a step that gains less
+NEGLIGIBLE = 1e-6  # a weight that the bound of 0 may hold
 
 
 class Bowl(NamedTuple):
@@ -85,11 +86,11 @@ def minimise(
 
 
 def _newton_step(bowl: Bowl, weights: Tensor, non_negative: bool) -> Tensor:
-    """Return the step to the minimum of the parabola; a weight that the bound holds stays."""
+    """Return the step to the minimum of the parabola; a weight that the bound holds goes to 0."""
     is_free = torch.ones_like(weights, dtype=torch.bool)
     if non_negative:
-        is_free = (weights > 0) | (bowl.gradient < 0)
-    step = torch.zeros_like(weights)
+        is_free = (weights > NEGLIGIBLE) | (bowl.gradient < 0)
+    step = -weights
     hessian = bowl.hessian[is_free][:, is_free]
     step[is_free] = -torch.linalg.solve(hessian, bowl.gradient[is_free])
     return step

@@ -23,6 +23,7 @@ from getd.models.base import Cells, DotProductModel, ScoringModel
 
 SCORE_BUDGET = 2**22  # scores held at a time: 16 MB in float32
 BATCH_ROWS = 256  # facts in a batch, however few entities there are
+MOST_SCORES = 2**25  # in a batch of that many facts; with more entities it has fewer facts
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +66,14 @@ def filtered_scores(
                 scores = scores if temperature is None else scores / temperature
             leave_out_known(scores, batch, position, known)
             yield ScoredBatch(span, batch, position, scores, entities[:, position])
+
+
+def even_budget(n_entities: int) -> int:
+    """Return a budget of scores that depends on the entities alone.
+
+    The rounding of sums depends on the size of a batch, so it is the same for all data.
+    """
+    return max(SCORE_BUDGET, min(BATCH_ROWS * n_entities, MOST_SCORES))
 
 
 def leave_out_known(scores: Tensor, facts: Facts, position: int, known: KnownAnswers) -> None:
@@ -172,8 +181,7 @@ def held_out_loss(
     total = 0.0
     questions = 0
 
-    # Batches are of one size, however many entities there are: the rounding of sums depends on it.
-    budget = BATCH_ROWS * model.n_entities
+    budget = even_budget(model.n_entities)
     for facts in sample_facts(blocks, sample, seed).values():
         for batch in filtered_scores(model, facts, range(facts.arity), known, budget=budget):
             scores = batch.scores.double()

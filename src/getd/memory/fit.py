@@ -26,7 +26,7 @@ from torch import Tensor
 
 from getd.algebra.convex import Bowl, minimise
 from getd.evaluation.protocol import Sample, known_for_choosing
-from getd.facts.facts import sample_facts
+from getd.facts.facts import Facts, sample_facts
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.memory.memory import Memory
 from getd.memory.prior import learn_prior, start_weights
@@ -38,6 +38,9 @@ PRIOR = 3.0  # λ of the weights of a position
 SCALE_PRIOR = 4.0  # of the logarithm of a scale (and a tenth), around where it begins
 BLEND_PRIOR = 1.0  # of the scale of the prior weights, around 1
 SAMPLE = 2000  # validation facts of an arity that weights are fitted on
+LEAST_SAMPLE = 200  # of long facts, which have many sources
+MOST_FEATURES = 100_000_000  # of all questions of an arity, with CANDIDATES each
+CANDIDATES = 350  # that a memory knows for a question, at most in practice
 CERTAIN = 1.5  # standard errors that another way must gain by
 BLEND = 1  # the number of the usual way, unless all positions together gain by another
 
@@ -71,7 +74,7 @@ def fit_weights(
     """
     priors = learn_prior(memory, kb.split("train"), kb.known("train"))
     known = known_for_choosing(kb)
-    blocks = sample_facts(kb.split("valid"), sample)
+    blocks = facts_to_fit(memory, kb, sample)
 
     slots = {}
     for arity in kb.arities:
@@ -80,12 +83,24 @@ def fit_weights(
             prior = priors.get(name, start_weights(memory, arity, position))
             questions = None
             if arity in blocks:
-                facts = sample_facts({arity: blocks[arity]}, SAMPLE)[arity]
-                questions = Questions.score(model, memory, facts, position, known)
+                questions = Questions.score(model, memory, blocks[arity], position, known)
             slots[name] = Slot(questions, prior, memory.sources(arity, position))
 
     fits = choose_fits(slots)
     return {name: _weights(fits[name], slot.sources) for name, slot in slots.items()}
+
+
+def facts_to_fit(memory: Memory, kb: KnowledgeBase, sample: Sample = None) -> dict[int, Facts]:
+    """Draw the validation facts that weights are fitted on: ``sample``, and some of each arity.
+
+    The features of all positions are held together, and long facts have many sources.
+    """
+    blocks = {}
+    for arity, facts in sample_facts(kb.split("valid"), sample).items():
+        features = arity * CANDIDATES * 2 * len(memory.sources(arity, 0))
+        most = min(SAMPLE, max(LEAST_SAMPLE, MOST_FEATURES // features))
+        blocks |= sample_facts({arity: facts}, most)
+    return blocks
 
 
 def choose_fits(slots: Mapping[str, Slot]) -> dict[str, Fit]:
@@ -126,7 +141,9 @@ def _way(ranks: Tensor, usual: int) -> int:
     """Return the best way by reciprocal ranks ``(ways, b)``, if it is certainly a better one."""
     gain = ranks - ranks[usual]
     total = gain.sum(dim=1)
-    error = gain.std(dim=1, correction=0) * gain.shape[1] ** 0.5
+
+    # The error if there were no gain: a single question is never enough.
+    error = gain.square().sum(dim=1).sqrt()
     total[total <= CERTAIN * error] = 0.0
     best = int(total.argmax())
     return best if total[best] > 0 else usual

@@ -21,6 +21,7 @@ looked up as if it were not there, and then fitted to the model on validation
 
 from collections.abc import Iterator
 from itertools import combinations
+from math import comb
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -34,9 +35,11 @@ from getd.models.counts import Counts
 EPSILON = 1e-3  # ε
 MIN_SHARE = 0.01  # a smaller share counts as 0, so a key has a hundred candidates at most
 MOST_PAIRED = 7  # given entities of which every two are a source
+MOST_PAIRS = 20_000_000  # of given entities in all facts of an arity, which are counted
 MOST_FREQUENT = 200  # candidates of a position of a relation, by frequency
 FREQUENCY = "frequency"  # the source that reads no given entity
 CO_OCCURRENCE = ("beside", "beside two")  # the sources that know no relation and no position
+MOST_NUMBERED = 2**20  # entities, of which two and a relation are one number of 64 bits
 MULTIPLIER = -7046029254386353131  # odd, so that products of 64 bits lose nothing
 
 
@@ -73,10 +76,15 @@ class Memory(nn.Module):
         super().__init__()
         self.n_entities = n_entities
         self.counts = nn.ModuleDict()  # "arity-position-source", and those of CO_OCCURRENCE
+        self.unpaired: set[int] = set()  # arities of too many facts to count pairs in
 
     @classmethod
     def from_facts(cls, blocks: Blocks, n_entities: int) -> Self:
         memory = cls(n_entities)
+        for arity, facts in blocks.items():
+            if len(facts) * arity * comb(arity - 1, 2) > MOST_PAIRS:
+                memory.unpaired.add(arity)
+
         counted: dict[str, list[tuple[Ids, Ids]]] = {}  # keys and values, by name of counts
         sources = {}
         for arity, facts in blocks.items():
@@ -88,8 +96,8 @@ class Memory(nn.Module):
                     sources[lookup.name] = lookup.source
 
         # A fact that is taken out raises the shares of all others: some below the least may count.
-        for name, parts in counted.items():
-            keys, values = map(np.concatenate, zip(*parts, strict=True))
+        for name in list(counted):
+            keys, values = map(np.concatenate, zip(*counted.pop(name), strict=True))
             if sources[name] == FREQUENCY:
                 counts = Counts(keys, values, n_entities, most=MOST_FREQUENT)
             else:
@@ -99,7 +107,7 @@ class Memory(nn.Module):
 
     def sources(self, arity: int, position: int) -> list[str]:
         """Name the sources for questions with this position open."""
-        choices = _given(arity, position)
+        choices = self._given(arity, position)
         sizes = {len(given) for given in choices}
         names = [_name(given) for given in choices]
         for size, source in enumerate(CO_OCCURRENCE, start=1):
@@ -147,7 +155,7 @@ class Memory(nn.Module):
     def _lookups(self, relation: Tensor, entities: Tensor, position: int) -> Iterator[_LookUp]:
         """Yield the look-ups for questions with this position open."""
         arity = entities.shape[1]
-        for given in _given(arity, position):
+        for given in self._given(arity, position):
             source = _name(given)
             chosen = entities[:, list(given)]
             keys = self._keys(relation, chosen)
@@ -156,6 +164,19 @@ class Memory(nn.Module):
             if 0 < len(given) <= len(CO_OCCURRENCE):
                 source = CO_OCCURRENCE[len(given) - 1]
                 yield _LookUp(source, source, given, self._unordered_keys(chosen))
+
+    def _given(self, arity: int, position: int) -> list[tuple[int, ...]]:
+        """Return the choices of given positions: none, one, two, and all where these are more.
+
+        There are too many pairs in very long facts, and in very many.
+        """
+        others = [j for j in range(arity) if j != position]
+        choices: list[tuple[int, ...]] = [(), *combinations(others, 1)]
+        if len(others) <= MOST_PAIRED and arity not in self.unpaired:
+            choices += combinations(others, 2)
+        if len(others) > 1 and tuple(others) not in choices:
+            choices.append(tuple(others))
+        return choices
 
     def _find(self, lookup: _LookUp) -> _Matches:
         keys = lookup.keys
@@ -194,7 +215,7 @@ class Memory(nn.Module):
 
     def _keys(self, relation: Tensor, given: Tensor) -> Tensor:
         """Combine a relation and the given entities of each question into one number."""
-        if given.shape[1] > len(CO_OCCURRENCE):
+        if given.shape[1] > len(CO_OCCURRENCE) or self.n_entities > MOST_NUMBERED:
             return self._hashes(relation, given)
         keys = relation
         for column in given.unbind(1):
@@ -212,20 +233,6 @@ class Memory(nn.Module):
         """Combine the given entities of each question, in the order of their ids."""
         ordered = given.sort(dim=1).values
         return self._keys(torch.zeros_like(given[:, 0]), ordered)
-
-
-def _given(arity: int, position: int) -> list[tuple[int, ...]]:
-    """Return the choices of given positions: none, one, two, and all where these are more.
-
-    There are too many pairs in very long facts.
-    """
-    others = [j for j in range(arity) if j != position]
-    choices: list[tuple[int, ...]] = [(), *combinations(others, 1)]
-    if len(others) <= MOST_PAIRED:
-        choices += combinations(others, 2)
-    if len(others) > len(CO_OCCURRENCE):
-        choices.append(tuple(others))
-    return choices
 
 
 def _name(given: tuple[int, ...]) -> str:

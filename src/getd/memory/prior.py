@@ -37,6 +37,7 @@ SAMPLE = 1000  # facts of an arity that own weights are learnt from
 SHARED_SAMPLE = 300  # facts of an arity that shared weights are learnt from
 SHARED_PRIOR = 0.3  # λ of the shared weights
 OWN_PRIOR = 3.0  # λ of those of a position
+LONG = 6  # the arity from which on samples are smaller, as facts ask more and longer questions
 
 
 def learn_prior(memory: Memory, blocks: Blocks, known: KnownAnswers) -> dict[str, Tensor]:
@@ -85,10 +86,11 @@ def _learn_shared(memory: Memory, blocks: Blocks, known: KnownAnswers) -> Tensor
 
 
 def _samples(blocks: Blocks, number: int) -> dict[int, Facts]:
-    """Draw so many facts of each arity."""
+    """Draw so many facts of each arity, and fewer of long ones."""
     samples: dict[int, Facts] = {}
     for arity, facts in blocks.items():
-        samples |= sample_facts({arity: facts}, number)
+        share = min(1.0, (LONG / max(arity, 1)) ** 2)
+        samples |= sample_facts({arity: facts}, max(1, int(share * number)))
     return samples
 
 

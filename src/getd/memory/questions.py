@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from getd.algebra.convex import Bowl, log_sums
 from getd.arrays import Ids
-from getd.evaluation.scoring import BATCH_ROWS, ScoredBatch, filtered_scores
+from getd.evaluation.scoring import ScoredBatch, even_budget, filtered_scores
 from getd.facts.facts import Facts
 from getd.facts.known_answers import KnownAnswers
 from getd.memory.memory import Features, Memory
@@ -50,7 +50,7 @@ class Questions(NamedTuple):
         cls, model: ScoringModel, memory: Memory, facts: Facts, position: int, known: KnownAnswers
     ) -> Self:
         """Score the questions that facts ask at a position."""
-        budget = BATCH_ROWS * model.n_entities
+        budget = even_budget(model.n_entities)
         parts = []
         for batch in filtered_scores(model, facts, [position], known, budget=budget):
             part = _reduce(batch, memory)

@@ -3,7 +3,8 @@
 from getd.calibration.calibrate import CalibrationFile
 from getd.evaluation.evaluate import validation_mrr
 from getd.evaluation.protocol import Sample, filter_splits, known_for_choosing
-from getd.memory.fit import fit_weights
+from getd.facts.facts import count
+from getd.memory.fit import facts_to_fit, fit_weights
 from getd.memory.memory import Memory
 from getd.memory.weights import MemoryFile
 from getd.memory.with_memory import WithMemory
@@ -28,10 +29,11 @@ def remember(run: OpenedRun, sample: Sample = None) -> MemoryFile:
         mrr = validation_mrr(model, kb.split("valid"), known_for_choosing(kb), sample=sample)
         calibration_file = CalibrationFile.fit(model, kb, sample, model_fingerprint(model))
 
+        n_fitted = count(facts_to_fit(memory, kb, sample))
         memory_file = MemoryFile(
             weights=weights,
             valid_mrr=mrr,
-            sample=sample,
+            sample=n_fitted if n_fitted < count(kb.split("valid")) else None,
             filter=filter_splits(kb, "valid"),
             fitted_to=weights_fingerprint(bare.state_dict()),
         )
