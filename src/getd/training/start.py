@@ -117,15 +117,20 @@ def _run(trainer: Trainer, folder: RunFolder, callbacks: Callbacks) -> None:
         folder.append_history(line)
         callbacks.on_epoch(epoch)
 
-    try:
-        with interrupts() as interrupted:
+    again = f"resume with: getd train --resume --out {folder.path}"
+    with interrupts() as interrupted:
 
-            def should_stop() -> bool:
-                return interrupted.is_set() or callbacks.should_stop()
+        def should_stop() -> bool:
+            return interrupted.is_set() or callbacks.should_stop()
 
+        try:
             trainer.train(folder.checkpoint, Callbacks(callbacks.on_batch, on_epoch, should_stop))
-    except Interrupted:
-        raise Interrupted(f"resume with: getd train --resume --out {folder.path}") from None
+        except Interrupted:
+            raise Interrupted(again, by_signal=interrupted.is_set()) from None
+
+    # A signal during the last validation comes too late for the loop.
+    if interrupted.is_set():
+        raise Interrupted(again, by_signal=True)
 
 
 def _create(kb: KnowledgeBase, folder: RunFolder, config: Config, settings: TrainSettings) -> None:
