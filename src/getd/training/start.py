@@ -167,7 +167,7 @@ def _holds_a_run(folder: RunFolder) -> RunError:
 def _resumed(kb: KnowledgeBase, folder: RunFolder, config: Config) -> Config:
     """Check that a run can be resumed on these facts; returns its settings."""
     resumed = _same_settings(folder, config)
-    _check_facts(kb, folder)
+    check_facts(kb, folder)
     sizes = check_sizes(folder, kb)
     if folder.checkpoint.exists():
         _check_checkpoint(folder, resumed, sizes)
@@ -203,7 +203,7 @@ def _same_settings(folder: RunFolder, config: Config) -> Config:
         raise RunError(f"{folder.path / 'config.toml'}: {error}") from None
 
 
-def _check_facts(kb: KnowledgeBase, folder: RunFolder) -> None:
+def check_facts(kb: KnowledgeBase, folder: RunFolder) -> None:
     """Refuse facts that are not those of the run, and a run whose own facts were changed."""
     stored = folder.read_knowledge_base()
     stored_fingerprint = facts_fingerprint(stored)
