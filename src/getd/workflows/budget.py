@@ -24,7 +24,7 @@ from getd.runs.opened import OpenedRun
 from getd.training.callbacks import Interrupted
 from getd.training.start import check_facts
 from getd.workflows.candidates import candidates
-from getd.workflows.competition import Clock, Search, SearchCallbacks
+from getd.workflows.competition import Search, SearchCallbacks
 from getd.workflows.search_state import (
     Candidate,
     SearchState,
@@ -32,6 +32,7 @@ from getd.workflows.search_state import (
     begun_run,
     same_settings,
 )
+from getd.workflows.timer import Clock
 from getd.workflows.winner import write_winner
 
 
