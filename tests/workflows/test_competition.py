@@ -140,7 +140,7 @@ def test_candidates_that_finished_early_stay_in_the_field_after_a_resume(
     assert standings == [{**expected, "d": "stopped"}] * 3
 
 
-@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("batch", range(1, BATCHES + 1))
 @pytest.mark.parametrize("at", [("default", 1), ("default", 3), ("a", 1), ("a", 4)])
 def test_an_epoch_takes_as_long_after_an_interrupt_within_it(
     kb: KnowledgeBase,
@@ -155,7 +155,10 @@ def test_an_epoch_takes_as_long_after_an_interrupt_within_it(
         compete(kb, work, script, monkeypatch)
     script.interrupt_at = None
     compete(kb, work, script, monkeypatch)
-    assert script.epoch_seconds == {BATCHES + 2}
+
+    # Too little of a first epoch is left to time it: at first it has the time of its history.
+    is_unknown = at[1] == 1 and batch > BATCHES / 2
+    assert script.epoch_seconds == {BATCHES + 2} | ({BATCHES} if is_unknown else set())
 
 
 def test_epochs_that_a_killed_search_did_not_note_have_the_time_of_their_history(

@@ -195,9 +195,8 @@ class Search:
                 continue
             for candidate in self._running():
                 if share == 1:
-                    self._train_to_end(
-                        candidate, self.clock() + self._share_of_time_left(candidate)
-                    )
+                    deadline = self.clock() + self._share_of_time_left(candidate)
+                    self._train_to_end(candidate, deadline)
                 else:
                     last = epochs_to(share, candidate.epochs)
                     self._train_to(candidate, last, self.training_ends)
@@ -232,9 +231,8 @@ class Search:
     def _share_of_time_left(self, candidate: Candidate) -> float:
         """Return the share of the time that is left which a candidate may take."""
         costs = {each.name: sum(self._cost(each)) for each in self._running()}
-        return (
-            self._training_seconds_left() * costs[candidate.name] / max(sum(costs.values()), 1e-9)
-        )
+        share = costs[candidate.name] / max(sum(costs.values()), 1e-9)
+        return share * self._training_seconds_left()
 
     def _train_to_end(self, candidate: Candidate, deadline: float) -> None:
         """Train a candidate to its last epoch, with fewer of them if a deadline says so."""
@@ -277,7 +275,8 @@ class Search:
                 raise
         except WriteError:  # a full disk says nothing about the candidate
             raise
-        except (GetdError, MemoryError, RuntimeError) as error:  # torch without memory: the last
+        except (GetdError, MemoryError, RuntimeError) as error:
+            # Without memory, torch raises a plain RuntimeError.
             if candidate is self.default:
                 raise
             candidate.standing = "failed"

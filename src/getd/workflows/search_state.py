@@ -76,7 +76,7 @@ class SearchState(BaseModel):
     field: list[str] = []  # the candidates that began it, by name
     rung: int = 0
 
-    # The steps at the end, in their order. None is repeated: a second winner never reads test.
+    # The steps at the end, in their order. None is repeated, so test is read for one winner alone.
     winner: Winner | None = None  # chosen on validation
     winner_folder: str | None = Field(  # the folder that becomes the run: it is finished
         default=None, validation_alias=AliasChoices("winner_folder", "placing")
