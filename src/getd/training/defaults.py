@@ -59,7 +59,7 @@ def encoder_rule(shape: Shape) -> dict[str, Any]:
     epochs = min(max(round(STEPS / steps_per_epoch), 30 if is_large else 20), 150)
     epochs = min(epochs, max(MOST_STEPS // steps_per_epoch, LEAST_EPOCHS))
 
-    values = {
+    values: dict[str, Any] = {
         "training.batch_size": batch_size,
         "training.epochs": epochs,
         "training.patience": PATIENCE,
