@@ -16,6 +16,11 @@ from getd.io.panics import Panic, panics_as_errors
 from getd.io.problems import Problems
 
 
+def is_frame(value: object) -> bool:
+    """Whether a value looks like a data frame of some library."""
+    return hasattr(value, "columns") or hasattr(value, "collect_schema")
+
+
 def frame_to_named(frame: Any, name: str, relation: str, order: RoleOrder) -> NamedFacts:
     """Facts from a polars, pandas or Arrow table."""
     if not isinstance(relation, str) or not relation:

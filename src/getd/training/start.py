@@ -6,6 +6,7 @@
            └─ resume: same settings, same facts, sound checkpoint ───┴→ loop → finish
 """
 
+import shlex
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -125,7 +126,8 @@ def _run(trainer: Trainer, folder: RunFolder, callbacks: Callbacks) -> None:
 
             trainer.train(folder.checkpoint, Callbacks(callbacks.on_batch, on_epoch, should_stop))
     except Interrupted:
-        raise Interrupted(f"resume with: getd train --resume --out {folder.path}") from None
+        out = shlex.quote(str(folder.path))
+        raise Interrupted(f"resume with: getd train --resume --out {out}") from None
 
 
 def _create(kb: KnowledgeBase, folder: RunFolder, config: Config, settings: TrainSettings) -> None:
