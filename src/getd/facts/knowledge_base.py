@@ -139,15 +139,17 @@ class KnowledgeBase:
         cls, source: Any, read: Callable[[Any, str], NamedFacts], name: str, seed: int
     ) -> Self:
         if not isinstance(source, Mapping):
-            splits = split_named(read(source, "the table"), seed)
-            return cls.from_named(name, splits, [split_notice(seed)])
+            named = read(source, "the table")
+            notices = [*named.notices, split_notice(seed)]
+            return cls.from_named(name, split_named(named, seed), notices)
 
         for split in source:
             if split not in SPLITS:
                 hint = nearest(str(split), SPLITS)
                 raise FactError(f"expected the splits {', '.join(SPLITS)}, found {split!r}{hint}")
         splits = {split: read(part, f"the {split} table") for split, part in source.items()}
-        return cls.from_named(name, splits)
+        notices = [notice for named in splits.values() for notice in named.notices]
+        return cls.from_named(name, splits, notices)
 
     @property
     def n_entities(self) -> int:
