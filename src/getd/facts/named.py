@@ -80,8 +80,14 @@ class NamedFacts:
 
     def first(self) -> tuple[int, str]:
         """Arity and relation of the first fact."""
-        arity, block = min(self.blocks.items(), key=lambda item: item[1].row[0])
-        return arity, self.relations[int(block.relation[0])]
+        relation, *entities = self.first_names()
+        return len(entities), relation
+
+    def first_names(self) -> list[str]:
+        """The relation and the entities of the first fact."""
+        block = min(self.blocks.values(), key=lambda block: block.row[0])
+        relation = self.relations[int(block.relation[0])]
+        return [relation, *self.entities.gather(block.entities[0])]
 
 
 def new_block(row: Ids, relation: Codes, signature: Codes, entities: Codes) -> Block:

@@ -19,7 +19,13 @@ from getd.facts.columns import Columns, columns_to_named
 from getd.facts.frames import check_header
 from getd.facts.named import NamedFacts
 from getd.facts.relation import Relation, default_roles
-from getd.formats.csv_rows import allow_long_fields, looks_like_csv, read_csv_rows, report
+from getd.formats.csv_rows import (
+    LONE_RETURN,
+    allow_long_fields,
+    looks_like_csv,
+    read_csv_rows,
+    report,
+)
 from getd.formats.format import Format, ReadOptions
 from getd.io.lines import MAX_LINE, read_head
 from getd.io.problems import Problems
@@ -68,7 +74,7 @@ def _read_header(path: Path) -> tuple[list[str], str, int]:
     except csv.Error as error:
         wrong = f"a broken one ({error})"
         if "\r" in first:
-            wrong = "lines that end with a carriage return alone"
+            wrong = LONE_RETURN
         problem = (f":{line}", f"expected a header of CSV, found {wrong}")
         raise FactFileError(path, [problem]) from None
 
