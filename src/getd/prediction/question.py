@@ -123,6 +123,26 @@ def positions_of(
     return columns
 
 
+def names_without_facts(kb: KnowledgeBase, questions: Iterable[Question]) -> list[str]:
+    """The names in questions that no training fact has, each once."""
+    has_fact = np.zeros(kb.n_entities, dtype=bool)
+    relations: set[int] = set()
+    for facts in kb.splits.get("train", {}).values():
+        has_fact[facts.entities.ravel()] = True
+        relations.update(np.unique(facts.relation).tolist())
+
+    names = []
+    for question in questions:
+        relation, *entities = question.text
+        if question.open and int(question.fact.relation[0]) not in relations:
+            names.append(relation)
+        given = has_fact[question.fact.entities[0]]
+        for position, name in enumerate(entities):
+            if position not in question.open and not given[position]:
+                names.append(name)
+    return list(dict.fromkeys(names))
+
+
 def read_questions(source: FactSource, kb: KnowledgeBase, form: Form = None) -> list[Question]:
     """Read questions; ``"?"`` marks what to predict."""
     return parse_each(*_read_named(source, kb, form), partial(parse_question, kb))

@@ -44,6 +44,8 @@ from getd.training.loop import Measure, Trainer
 from getd.training.precision import choose_precision
 from getd.training.regimes import REGIMES
 
+NO_VALIDATION = "no validation facts: no early stopping, no memory and no confidence of answers"
+
 
 def train(
     kb: KnowledgeBase,
@@ -74,6 +76,8 @@ def train(
             kb.require("train")
             if config.memory.use:
                 kb.require("valid")
+            if "valid" not in kb.splits:
+                callbacks.on_choice(NO_VALIDATION)
 
         # A new folder is created once the trainer stands: until then mistakes leave no file behind.
         with trainer_of(kb, config) as trainer:
