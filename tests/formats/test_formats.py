@@ -308,3 +308,31 @@ def test_numbers_in_json_stay_as_they_are_written(tmp_path: Path) -> None:
     assert rows_of(read_named(path)) == [
         ("r", "1.10", "1e3", "0.1000000000000000001", "12345678901234567890")
     ]
+
+
+@pytest.mark.parametrize(
+    ("header", "separator", "roles"),
+    [
+        ("Name, Vorname;Produkt;Ort", ";", ("Name, Vorname", "Produkt", "Ort")),
+        ("a|b|c", "|", ("a", "b", "c")),
+        ("a\tb\tc", "\t", ("a", "b", "c")),
+        ("a,b;c,d", ",", ("a", "b;c", "d")),
+        ('"a;b;c;d",b,c', ",", ("a;b;c;d", "b", "c")),
+        ("a;b,c", ",", ("a;b", "c")),
+    ],
+)
+def test_a_header_is_split_at_the_separator_that_it_has_most(
+    tmp_path: Path, header: str, separator: str, roles: tuple[str, ...]
+) -> None:
+    row = separator.join(["x"] * len(roles))
+    assert read_named(write(tmp_path / "a.csv", f"{header}\n{row}\n")).signatures == (roles,)
+
+
+def test_the_keys_of_predictions_are_ignored_in_json_lines(tmp_path: Path) -> None:
+    record = {"relation": "r", "entities": ["a", "b"], "confidence": 0.5, "plausibility": -1.5}
+    record |= {"score": 1, "probability": 0.1, "rank": 2, "known": False}
+    path = write(tmp_path / "a.jsonl", json.dumps(record))
+    assert rows_of(read_named(path)) == [("r", "a", "b")]
+    path = write(tmp_path / "b.jsonl", json.dumps({**record, "weight": 1}))
+    with pytest.raises(FactFileError, match=r"found the keys 'relation', .*'weight'"):
+        read_named(path)

@@ -9,6 +9,7 @@ A table has a ``relation`` column, or all its rows are facts of one relation. Ot
 
 import csv
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -31,9 +32,11 @@ from getd.io.lines import MAX_LINE, read_head
 from getd.io.problems import Problems
 from getd.visible import shorten
 
+SEPARATORS = ",;\t|"
+
 
 def read_csv(path: Path, options: ReadOptions) -> NamedFacts:
-    """Read facts; semicolons or tabs separate fields where the header has no comma."""
+    """Read facts; of comma, semicolon, tab and bar, that which the header has most separates."""
     header, separator, header_line = _read_header(path)
     width = len(header)
     expected = f"expected {width} fields ({shorten(', '.join(header), 150)})"
@@ -66,7 +69,7 @@ def _read_header(path: Path) -> tuple[list[str], str, int]:
     body = text.lstrip("\r\n")
     first = body.split("\n", 1)[0]
     line = text[: len(text) - len(body)].count("\n") + 1
-    separator = next((mark for mark in ",;\t" if mark in first), ",")
+    separator = _separator(first)
 
     allow_long_fields()
     try:
@@ -81,6 +84,16 @@ def _read_header(path: Path) -> tuple[list[str], str, int]:
     header = [name.strip() for name in fields]
     check_header(path, header, f":{line}")
     return header, separator, line
+
+
+def _separator(header: str) -> str:
+    """What separates the fields of a header; quotation marks hide what is between them.
+
+    >>> _separator("Name, first name;product;shop"), _separator("a|b"), _separator('"a;b;c",d')
+    (';', '|', ',')
+    """
+    marks = re.sub('"[^"]*"', "", header)
+    return max(SEPARATORS, key=marks.count)  # the first of several
 
 
 def write_csv(facts: NamedFacts, path: Path, relations: Iterable[Relation]) -> None:
