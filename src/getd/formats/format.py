@@ -61,7 +61,9 @@ class Head:
 
     @property
     def looks_like_rdf(self) -> bool:
-        """Whether the first lines are N-Triples: ``<subject> <predicate> <object> .``"""
+        """Whether the first lines are N-Triples, ``<subject> … <object> .``, or begin Turtle."""
+        if self.first.lower().startswith(("@prefix ", "@base ")):
+            return True
         first = [line.strip() for line in self.lines[:RDF_LINES]]
         statements = [line for line in first if not line.startswith("#")]
         is_triple = [

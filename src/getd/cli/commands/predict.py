@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -90,8 +91,9 @@ def _notices(run: Run, questions: Sequence[Question]) -> list[str]:
 
     can_calibrate = "valid" in run.kb.splits
     if can_calibrate and not run.calibration.confidence and not run.notices:
+        path = shlex.quote(str(run.path))
         notices.append(
-            f"this run is not calibrated; getd calibrate {run.path} gives its answers confidence"
+            f"this run is not calibrated; getd calibrate {path} gives its answers confidence"
         )
     return notices
 
