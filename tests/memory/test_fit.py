@@ -158,6 +158,24 @@ def test_a_position_goes_its_own_way_only_where_it_certainly_gains() -> None:
     assert CERTAIN > 0
 
 
+def test_a_gain_is_measured_on_questions_that_were_not_fitted() -> None:
+    """Forty features of noise explain the questions that they are fitted on, and no others."""
+    n = 120
+    rng = np.random.default_rng(0)
+    questions = made_up(0, n, right=0.5).questions
+    assert questions is not None
+    questions = questions._replace(
+        scores=torch.tensor(rng.normal(size=2 * n)),  # of a model that guesses, without ties
+        features=torch.tensor(rng.normal(size=(2 * n, 40))),
+    )
+    slot = Slot(questions, torch.zeros(40, dtype=torch.float64), [])
+
+    alone, _, fitted, *_ = ways_to_fit(questions, Fit(slot.prior, 1.0))
+    gain = questions.reciprocal_ranks(*fitted) - questions.reciprocal_ranks(*alone)
+    assert gain.sum() > 2 * CERTAIN * gain.square().sum().sqrt()
+    assert not choose_fits({"2-0": slot})["2-0"].theta.any()
+
+
 def test_a_single_question_decides_nothing() -> None:
     """The memory is wrong about it, and yet it follows the others."""
     usual = {str(i): made_up(i, 200, right=0.9) for i in range(3)}

@@ -61,7 +61,8 @@ def deep_sets(weights: Weights, tokens: list[Vector], reader: Vector, model: Enc
     for token in tokens:
         hidden = gelu(linear(weights, "network.first.2", norm_of(weights, "first.0", token)))
         total = total + linear(weights, "network.first.4", hidden)
-    vector = total / sqrt(len(tokens)) + reader
+    mean = total / len(tokens)
+    vector = sqrt(len(tokens)) * (layer_norm(weights, "network.reader_norm", reader) + mean)
     for number in range(len(model.network.layers)):
         layer = f"network.layers.{number}"
         hidden = gelu(linear(weights, f"{layer}.1", layer_norm(weights, f"{layer}.0", vector)))

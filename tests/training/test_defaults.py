@@ -13,8 +13,11 @@ from getd import Callbacks, Config, KnowledgeBase
 from getd.errors import ConfigError
 from getd.training.defaults import (
     DRAWN,
+    LEAST_EPOCHS,
     MANY_ENTITIES,
+    MANY_QUESTIONS,
     MAX_VALIDATION,
+    MOST_STEPS,
     STEPS,
     Shape,
     default_model,
@@ -44,10 +47,23 @@ def test_training_takes_about_as_many_steps_whatever_the_size(facts: int) -> Non
     rule = encoder_rule(shape(facts))
     batch_size, epochs = rule["training.batch_size"], rule["training.epochs"]
     assert 64 <= batch_size <= 512
-    assert 20 <= epochs <= 150
+    assert LEAST_EPOCHS <= epochs <= 150
     steps = epochs * facts * 3 / batch_size
-    if 20 < epochs < 150:
+    if 30 < epochs < 150:
         assert steps == pytest.approx(STEPS, rel=0.1)
+    if epochs > LEAST_EPOCHS:
+        assert steps <= MOST_STEPS
+    if facts <= 200_000:
+        assert epochs >= 20
+
+
+def test_large_sets_get_a_wider_network() -> None:
+    names = ("model.entity_dim", "model.dropout", "training.label_smoothing")
+    few = encoder_rule(shape((MANY_QUESTIONS - 1) // 3))
+    many = encoder_rule(shape(MANY_QUESTIONS // 3 + 1))
+    assert not set(names) & set(few)
+    assert [many[name] for name in names] == [256, 0.3, 0.6]
+    assert (few["training.epochs"], many["training.epochs"]) == (26, 30)
 
 
 def test_candidates_are_drawn_where_there_are_very_many() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +12,13 @@ import torch
 
 import getd
 from getd.errors import FactFileError, RunError
+from getd.evaluation.scoring import held_out_loss
 from getd.facts.facts import join
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.models.registry import MODELS, make_model, model_settings
 from getd.run import Run
 from getd.runs.sizes import model_sizes
-from getd.training.new_entities import SMOOTHING, _loss, _means, _Scorer
+from getd.training.new_entities import SMOOTHING, _loss, _means, _Scorer, fit_entities
 
 SETTINGS = {"entity_dim": 8}
 
@@ -160,6 +162,27 @@ def test_what_cannot_be_added_is_refused(run: Run, tmp_path: Path) -> None:
     assert not (tmp_path / "larger").exists()
     with pytest.raises(RunError, match=r"is there already; choose another place"):
         run.extend(_write(tmp_path / "new.txt", [("born in", "a", "b")]), run.path)
+
+
+@pytest.mark.parametrize("model_name", ["getd", "n-cp", "transe"])
+def test_fitting_makes_the_facts_of_a_new_entity_likelier(model_name: str) -> None:
+    facts = [("r", f"e{i}", f"e{(3 * i + 1) % 12}") for i in range(12)]
+    facts += [("r", "new", "e5"), ("r", "new", "e7"), ("r", "e2", "new")]
+    kb = KnowledgeBase.from_facts({"train": facts})
+    settings = model_settings(model_name, {"entity_dim": 6, "initial_scale": 1.0})
+    generator = torch.Generator().manual_seed(0)
+    model = make_model(model_name, settings, model_sizes(kb), generator).eval()
+    new = np.array([kb.entities.id("new")])
+    own = {2: kb.split("train")[2].take(np.arange(12, 15))}
+
+    # Compare with the vector that the fit begins with.
+    centre = deepcopy(model)
+    for module, table in centre.entity_tables().items():
+        with torch.no_grad():
+            table.weight[new] = _means(model.get_submodule(module).weight, kb, new)
+    fit_entities(model, kb, new, lambda done, total: None)
+    known = kb.known("train")
+    assert held_out_loss(model, own, known) < held_out_loss(centre, own, known) - 0.05
 
 
 def test_a_new_entity_begins_at_the_mean_of_those_in_its_places() -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from getd.facts.knowledge_base import KnowledgeBase
 from getd.prediction.predictor import Predictor
 from getd.runs.folder import RunFolder
 from getd.runs.opened import OpenedRun
+from getd.training import loop
 from getd.training.callbacks import Callbacks, Epoch, Interrupted
 from getd.workflows.demo import answer_held_out, train_demo
 from tests.conftest import Result
@@ -142,6 +144,48 @@ def test_an_interrupt_leaves_a_checkpoint_and_says_how_to_go_on(
     done = getd("train", "--resume", "--out", out, "--set", "training.epochs=3", "--json")
     assert done.code == 0
     assert json.loads(done.out)["epochs"] >= 2
+
+
+def test_an_interrupt_in_the_last_validation_stops_before_test_is_read(
+    kb: KnowledgeBase, tmp_path: Path
+) -> None:
+    def on_epoch(epoch: Epoch) -> None:
+        if epoch.epoch == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    out = tmp_path / "run"
+    callbacks = Callbacks(on_epoch=on_epoch)
+    with pytest.raises(Interrupted) as stopped:
+        getd.train(kb, out=out, config=config(epochs=2), callbacks=callbacks)
+    assert stopped.value.by_signal
+    assert str(stopped.value) == f"resume with: getd train --resume --out {out}"
+    assert not (out / "report.json").exists()
+
+    getd.train(kb, out=out, config=config(epochs=2), resume=True)
+    getd.train(kb, out=tmp_path / "whole", config=config(epochs=2))
+    assert same(weights(out), weights(tmp_path / "whole"))
+    assert len(RunFolder(out).read_history()) == 2
+
+
+def test_an_interrupt_while_a_callback_stops_the_training_is_not_lost(
+    kb: KnowledgeBase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes while the checkpoint is written."""
+    save = loop.save_checkpoint
+    callbacks = Callbacks(should_stop=lambda: True)
+
+    def train() -> Interrupted:
+        with pytest.raises(Interrupted) as stopped:
+            getd.train(kb, out=tmp_path / "run", config=config(), callbacks=callbacks, resume=True)
+        return stopped.value
+
+    def interrupted_save(*arguments: Any) -> None:
+        save(*arguments)
+        signal.raise_signal(signal.SIGINT)
+
+    assert not train().by_signal
+    monkeypatch.setattr(loop, "save_checkpoint", interrupted_save)
+    assert train().by_signal
 
 
 def test_the_best_weights_are_a_copy_not_the_last(kb: KnowledgeBase, tmp_path: Path) -> None:

@@ -48,6 +48,17 @@ def test_getd_gets_some_fifteen_thousand_steps(n_facts: int, epochs: int) -> Non
     assert settings.schedule == "linear"
 
 
+@pytest.mark.parametrize(("batch_size", "epochs"), [(96, 60), (256, 160)])
+def test_the_steps_of_getd_are_those_of_the_batch_size_that_was_given(
+    batch_size: int, epochs: int
+) -> None:
+    facts = [("r", f"a{number % 300}", f"b{number // 300}") for number in range(24_000)]
+    kb = KnowledgeBase.from_facts({"train": facts, "valid": facts[:1]})
+    derived = derive({"training": {"batch_size": batch_size}}, kb)
+    assert derived["getd"].training.batch_size == batch_size
+    assert derived["getd"].training.epochs == epochs
+
+
 def test_a_model_for_binary_facts_competes_on_binary_facts_alone() -> None:
     assert "complex" in derive({}, binary_kb())
     assert "complex" not in derive({})

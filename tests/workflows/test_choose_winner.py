@@ -11,7 +11,7 @@ from getd.facts.facts import count
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.models.base import ScoringModel
 from getd.workflows import choose_winner as choice
-from getd.workflows.choose_winner import Comparison, Finalist, Judge, choose_winner
+from getd.workflows.choose_winner import Comparison, Finalist, Judge, Measured, choose_winner
 from getd.workflows.winner import explain
 from tests.tiny import tiny_knowledge_base, untrained_getd
 
@@ -101,6 +101,40 @@ def test_a_gain_is_certain_beyond_one_standard_error() -> None:
 
     assert comparison(0.011).is_certain
     assert not comparison(0.009).is_certain
+
+
+def test_the_gain_of_a_single_fact_is_never_certain(
+    models: dict[str, ScoringModel],
+) -> None:
+    measured = []
+    for name, ranks in (("a", 1.0), ("b", 3.0)):
+        finalist = Finalist(name, models["lookup"])
+        measured.append(Measured((finalist,), np.array([ranks]), questions=3))
+    comparison = measured[1].compare(measured[0])
+    assert comparison.gain == comparison.error == pytest.approx(2 / 3)
+    assert not comparison.is_certain
+
+
+def test_the_error_of_a_gain_is_that_of_its_mean_around_none(
+    models: dict[str, ScoringModel],
+) -> None:
+    finalist = Finalist("any", models["lookup"])
+    nothing = Measured((finalist,), np.zeros(4), questions=8)
+    gains = Measured((finalist,), np.array([1.0, 0.0, 2.0, -2.0]), questions=8)
+    comparison = gains.compare(nothing)
+    assert (comparison.gain, comparison.error) == (1 / 8, 3 / 8)
+
+
+def test_halves_may_lack_an_arity_of_the_models(models: dict[str, ScoringModel]) -> None:
+    """Only test has facts of three entities, but the models have slots for them."""
+    kb = tiny_knowledge_base()
+    splits = {}
+    for split in ("train", "valid"):
+        splits[split] = {2: kb.split(split)[2]}
+    smaller = kb.with_splits(**splits, test=kb.split("test"))
+    assert list(smaller.arities) == [2, 3]
+    together = Judge(smaller, None).together(finalists(models, "lookup", "random"))
+    assert 0 < together.mrr <= 1
 
 
 def test_combinations_grow_one_by_one_and_are_not_tried_when_it_is_late(

@@ -9,8 +9,9 @@ import pytest
 from getd.workflows.halving import SHARES, Cost, better_half, seconds_of_field
 
 
+@pytest.mark.parametrize("halved", [(), (0.5,), SHARES])
 @pytest.mark.parametrize("number", range(1, 9))
-def test_a_field_takes_no_longer_than_reckoned(number: int) -> None:
+def test_a_field_takes_no_longer_than_reckoned(number: int, halved: tuple[float, ...]) -> None:
     rng = random.Random(number)
     for _ in range(20):
         field = {f"{i}": Cost(rng.uniform(1, 9), rng.uniform(0, 1)) for i in range(number)}
@@ -20,9 +21,10 @@ def test_a_field_takes_no_longer_than_reckoned(number: int) -> None:
         for share in SHARES:
             for name in running:
                 seconds += field[name].training * (share - before) + field[name].startup
-            running = better_half({name: rng.random() for name in running})
+            if share in halved:
+                running = better_half({name: rng.random() for name in running})
             before = share
-        assert seconds <= seconds_of_field(list(field.values())) + 1e-9
+        assert seconds <= seconds_of_field(list(field.values()), halved) + 1e-9
 
 
 def test_the_better_half_has_the_higher_mrrs() -> None:

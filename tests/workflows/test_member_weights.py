@@ -230,6 +230,30 @@ def test_an_open_relation_counts_those_that_learnt_it(kb: KnowledgeBase) -> None
     assert fit_members(members, kb, [True, False]).weights["relation"] == [none[0], 0.0]
 
 
+def test_an_open_relation_has_scores_even_if_its_learner_has_no_weight(kb: KnowledgeBase) -> None:
+    """The worse member is the only one that learnt relations, and weighs nothing elsewhere."""
+    members = [Table(kb, 1, 2.0), Table(kb, 2, -1.0), Table(kb, 3, -1.0)]
+    weights = fit_members(members, kb, [False] * 3).weights["relation"]
+    assert weights[1:] == [0.0, 0.0]
+    learners = fit_members(members, kb, [False, True, False]).weights["relation"]
+    assert learners == [0.0, 1.0, 0.0]
+    learners = fit_members(members, kb, [False, True, True]).weights["relation"]
+    assert learners == [0.0, 0.5, 0.5]
+
+
+def test_members_may_know_arities_that_the_facts_lack(kb: KnowledgeBase) -> None:
+    """A slot without questions has the weights of all slots together."""
+    members = [Table(kb, 1, 1.0), Table(kb, 2, 0.5)]
+    splits = {}
+    for split in ("train", "valid"):
+        blocks = kb.split(split)
+        splits[split] = {arity: facts for arity, facts in blocks.items() if arity != 4}
+    weights = fit_members(members, kb.with_splits(**splits), [False, False]).weights
+    assert list(weights) == slot_names(ARITIES)
+    assert weights["4-0"] == weights["4-3"] == weights["relation"]
+    assert weights["3-0"] != weights["relation"]
+
+
 def test_a_sample_is_said_and_does_not_touch_the_others(
     kb: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
 ) -> None:

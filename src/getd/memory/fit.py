@@ -95,7 +95,7 @@ def facts_to_fit(memory: Memory, kb: KnowledgeBase, sample: Sample = None) -> di
 
     The features of all positions are held together, and long facts have many sources.
     """
-    blocks = {}
+    blocks: dict[int, Facts] = {}
     for arity, facts in sample_facts(kb.split("valid"), sample).items():
         features = arity * CANDIDATES * 2 * len(memory.sources(arity, 0))
         most = min(SAMPLE, max(LEAST_SAMPLE, MOST_FEATURES // features))

@@ -9,7 +9,8 @@ r"""A network that reads the given entities as a set, each with its role, and ma
 two kinds of :math:`g`. DeepSets adds up what a small network makes of each entity,
 
 .. math::
-    g(y, X) = \operatorname{out}\Bigl(y + \frac{1}{\sqrt{|X|}} \sum_{x \in X} f(x)\Bigr),
+    g(y, X) = \operatorname{out}\Bigl(
+        \sqrt{|X|} \bigl(\operatorname{norm}(y) + \frac{1}{|X|} \sum_{x \in X} f(x)\bigr)\Bigr),
 
 and attention lets :math:`y` and all of :math:`X` look at each other in the layers of a transformer.
 Neither has a part that depends on the arity, so facts of all arities teach the same network.
@@ -34,6 +35,8 @@ from getd.models.layers import drop_out, embedding
 from getd.models.ring_query import RingQuery
 from getd.models.roles import number_positions
 from getd.models.settings import Dropout, ModelSettings
+
+READER_SCALE = 0.3  # of the normalised reader, at first
 
 
 class EncoderSettings(ModelSettings):
@@ -130,13 +133,19 @@ class Encoder(DotProductModel):
 
 
 class DeepSets(nn.Module):
-    """Passes each token through a network, adds up the results, and reads the sum."""
+    """Passes each token through a network, adds up the results, and reads the sum.
+
+    What all tokens have in common grows with their number. The reader alone says which position is
+    open, so it grows alike: otherwise all positions of long facts would look the same.
+    """
 
     def __init__(self, settings: EncoderSettings) -> None:
         super().__init__()
         d = settings.entity_dim
         dropout = settings.dropout
         self.first = nn.Sequential(nn.LayerNorm(d), DropOut(dropout), *_perceptron(d))
+        self.reader_norm = nn.LayerNorm(d)
+        nn.init.constant_(self.reader_norm.weight, READER_SCALE)
         self.layers = nn.ModuleList()
         for _ in range(settings.layers):
             widen, bend, narrow = _perceptron(d)
@@ -154,16 +163,18 @@ class DeepSets(nn.Module):
     def forward(self, tokens: Tensor, reader: Tensor) -> Tensor:
         """Read tokens ``(b, k, d)`` with a reader ``(b, d)`` of their own."""
         total = self.first(tokens).sum(dim=1)
-        return self._read(total / max(tokens.shape[1], 1) ** 0.5 + reader)
+        return self._read(total, reader, tokens.shape[1])
 
     def each(self, tokens: Tensor, readers: Tensor) -> Tensor:
         """Read with each reader ``(b, n, d)`` all tokens ``(b, n, d)`` but the one at its place."""
         n = tokens.shape[1]
         encoded = self.first(tokens)
         others = (1 - torch.eye(n, dtype=encoded.dtype, device=encoded.device)) @ encoded
-        return self._read(others / max(n - 1, 1) ** 0.5 + readers)
+        return self._read(others, readers, n - 1)
 
-    def _read(self, vectors: Tensor) -> Tensor:
+    def _read(self, total: Tensor, reader: Tensor, n_tokens: int) -> Tensor:
+        root = max(n_tokens, 1) ** 0.5
+        vectors: Tensor = total / root + root * self.reader_norm(reader)
         for layer in self.layers:
             vectors = vectors + layer(vectors)
         return vectors

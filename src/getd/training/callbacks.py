@@ -33,4 +33,11 @@ class Callbacks:
 
 
 class Interrupted(KeyboardInterrupt):
-    """The training stopped because it was asked to; its checkpoint is written."""
+    """The training stopped because it was asked to; its checkpoint is written.
+
+    ``by_signal``: the user stopped it, whether or not a callback did too.
+    """
+
+    def __init__(self, message: str = "", by_signal: bool = False) -> None:
+        super().__init__(message)
+        self.by_signal = by_signal

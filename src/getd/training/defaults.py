@@ -17,8 +17,11 @@ from getd.training.callbacks import Callbacks
 
 DEFAULT_MODEL = "encoder"  # if neither a model nor any of its settings is given
 STEPS = 5000  # of the optimiser, which the number of epochs aims at
+MOST_STEPS = 60_000  # that very large sets take
+LEAST_EPOCHS = 3
 PATIENCE = 15  # epochs
 MAX_VALIDATION = 5000  # facts that an epoch is validated on
+MANY_QUESTIONS = 100_000  # from which on the network is wider, and everything is smoother
 MANY_ENTITIES = 16_384  # from which on some are drawn as candidates
 DRAWN = 8192
 
@@ -49,16 +52,26 @@ Rule = Callable[[Shape], dict[str, Any]]  # to settings by section and key, "tra
 
 
 def encoder_rule(shape: Shape) -> dict[str, Any]:
-    """Some five thousand steps; small sets in small batches, large ones in fewer epochs."""
+    """Some five thousand steps; small sets in small batches, large ones with a wider network."""
     batch_size = _power_of_two(shape.questions / 60, 64, 512)
     steps_per_epoch = max(1, round(shape.questions / batch_size))
-    epochs = min(max(round(STEPS / steps_per_epoch), 20), 150)
-    return {
+    is_large = shape.questions >= MANY_QUESTIONS
+    epochs = min(max(round(STEPS / steps_per_epoch), 30 if is_large else 20), 150)
+    epochs = min(epochs, max(MOST_STEPS // steps_per_epoch, LEAST_EPOCHS))
+
+    values: dict[str, Any] = {
         "training.batch_size": batch_size,
         "training.epochs": epochs,
         "training.patience": PATIENCE,
         "training.drawn_candidates": DRAWN if shape.entities > MANY_ENTITIES else None,
     }
+    if is_large:
+        values |= {
+            "model.entity_dim": 256,
+            "model.dropout": 0.3,
+            "training.label_smoothing": 0.6,
+        }
+    return values
 
 
 def getd_rule(shape: Shape) -> dict[str, Any]:

@@ -122,16 +122,20 @@ def _run(trainer: Trainer, folder: RunFolder, callbacks: Callbacks) -> None:
         folder.append_history(line)
         callbacks.on_epoch(epoch)
 
-    try:
-        with interrupts() as interrupted:
+    again = f"resume with: getd train --resume --out {shlex.quote(str(folder.path))}"
+    with interrupts() as interrupted:
 
-            def should_stop() -> bool:
-                return interrupted.is_set() or callbacks.should_stop()
+        def should_stop() -> bool:
+            return interrupted.is_set() or callbacks.should_stop()
 
+        try:
             trainer.train(folder.checkpoint, Callbacks(callbacks.on_batch, on_epoch, should_stop))
-    except Interrupted:
-        out = shlex.quote(str(folder.path))
-        raise Interrupted(f"resume with: getd train --resume --out {out}") from None
+        except Interrupted:
+            raise Interrupted(again, by_signal=interrupted.is_set()) from None
+
+    # A signal during the last validation comes too late for the loop.
+    if interrupted.is_set():
+        raise Interrupted(again, by_signal=True)
 
 
 def _create(kb: KnowledgeBase, folder: RunFolder, config: Config, settings: TrainSettings) -> None:
@@ -168,7 +172,7 @@ def _holds_a_run(folder: RunFolder) -> RunError:
 def _resumed(kb: KnowledgeBase, folder: RunFolder, config: Config) -> Config:
     """Check that a run can be resumed on these facts; returns its settings."""
     resumed = _same_settings(folder, config)
-    _check_facts(kb, folder)
+    check_facts(kb, folder)
     sizes = check_sizes(folder, kb)
     if folder.checkpoint.exists():
         _check_checkpoint(folder, resumed, sizes)
@@ -204,7 +208,7 @@ def _same_settings(folder: RunFolder, config: Config) -> Config:
         raise RunError(f"{folder.path / 'config.toml'}: {error}") from None
 
 
-def _check_facts(kb: KnowledgeBase, folder: RunFolder) -> None:
+def check_facts(kb: KnowledgeBase, folder: RunFolder) -> None:
     """Refuse facts that are not those of the run, and a run whose own facts were changed."""
     stored = folder.read_knowledge_base()
     stored_fingerprint = facts_fingerprint(stored)

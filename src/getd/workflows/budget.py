@@ -23,9 +23,17 @@ from getd.runs.folder import RunFolder
 from getd.runs.lock import owned
 from getd.runs.opened import OpenedRun
 from getd.training.callbacks import Interrupted
+from getd.training.start import check_facts
 from getd.workflows.candidates import candidates
-from getd.workflows.competition import Clock, Search, SearchCallbacks
-from getd.workflows.search_state import Candidate, SearchState, WorkFolder, same_settings
+from getd.workflows.competition import Search, SearchCallbacks
+from getd.workflows.search_state import (
+    Candidate,
+    SearchState,
+    WorkFolder,
+    begun_run,
+    same_settings,
+)
+from getd.workflows.timer import Clock
 from getd.workflows.winner import write_winner
 
 
@@ -50,7 +58,7 @@ def search(
         with owned(work.path):
             state = work.read()
             current = Search(kb, work, state, 60 * minutes, callbacks or SearchCallbacks(), clock)
-            if state.placing is None:
+            if not state.is_decided:
                 current.train()
             return write_winner(kb, work, state, out, current, ask_test)
     except KeyboardInterrupt:
@@ -89,8 +97,11 @@ def _prepare(
             raise ConfigError(
                 f"{out} was begun with other settings; leave them out, or pass --overwrite"
             )
-        if run.exists() and not (state.replaces or state.placing):
+        if run.exists() and not (state.replaces or state.winner_folder):
             raise RunError(f"{out} holds a run already; pass --overwrite to replace it")
+        begun = begun_run(out)
+        if begun.exists():
+            check_facts(kb, begun)
         return
 
     if run.exists() and not overwrite:

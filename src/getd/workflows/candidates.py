@@ -100,27 +100,13 @@ def differences(config: Config, default: Config) -> dict[str, Any]:
 
 def _variants(config: Config, default: Config, kb: KnowledgeBase) -> list[Variant]:
     """List the variants to try: of all models, or of the one that the user chose."""
-    getds = [_with_schedule(variant, kb) for variant in GETDS]
     if not config.given.get("model"):
         first, *others = ENCODERS
-        return [first, getds[0], COMPLEX, *others, *getds[1:]]
+        return [first, GETDS[0], COMPLEX, *others, *GETDS[1:]]
 
-    by_model = {"encoder": list(ENCODERS), "getd": getds}
+    by_model = {"encoder": list(ENCODERS), "getd": list(GETDS)}
     name = default_model(config)
     return by_model.get(name) or _plain_variants(name, default)
-
-
-def _with_schedule(variant: Variant, kb: KnowledgeBase) -> Variant:
-    """Let GETD learn as long as it needs, with a learning rate that falls to the end."""
-    shape = Shape.of(kb)
-    batch_size = min(max(shape.facts // 40, 16), 128)
-    epochs = min(max(GETD_STEPS * batch_size // shape.facts, 40), 200)
-    schedule = {
-        "training.schedule": "linear",
-        "training.epochs": epochs,
-        "training.patience": max(10, epochs // 3),
-    }
-    return Variant(variant.name, variant.model, {**schedule, **variant.values})
 
 
 def _plain_variants(name: str, default: Config) -> list[Variant]:
@@ -143,15 +129,35 @@ def _vary(config: Config, kb: KnowledgeBase, variant: Variant) -> Config | None:
     if MODELS[variant.model].model.binary_only and set(kb.arities) != {2}:
         return None
 
-    values = {"model.name": variant.model}
-    for name, value in variant.values.items():
-        section, _, key = name.partition(".")
-        if key not in config.given.get(section, {}):
-            values[name] = value
+    values = {"model.name": variant.model, **_left_open(config, variant.values)}
     try:
-        return fill_in(config.with_values(values), kb)
+        varied = fill_in(config.with_values(values), kb)
+        if variant not in GETDS:
+            return varied
+        schedule = _getd_schedule(varied.training.batch_size, kb)
+        return varied.with_values(_left_open(config, schedule))
     except ConfigError:  # what the user gave does not go with this variant
         return None
+
+
+def _left_open(config: Config, values: Values) -> dict[str, Any]:
+    """Return the values of settings that the user did not give."""
+    kept = {}
+    for name, value in values.items():
+        section, _, key = name.partition(".")
+        if key not in config.given.get(section, {}):
+            kept[name] = value
+    return kept
+
+
+def _getd_schedule(batch_size: int, kb: KnowledgeBase) -> Values:
+    """Let GETD learn as long as it needs, with a learning rate that falls to the end."""
+    epochs = min(max(GETD_STEPS * batch_size // Shape.of(kb).facts, 40), 200)
+    return {
+        "training.schedule": "linear",
+        "training.epochs": epochs,
+        "training.patience": max(10, epochs // 3),
+    }
 
 
 def _is_same(config: Config, other: Config) -> bool:

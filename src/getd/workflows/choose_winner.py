@@ -71,8 +71,10 @@ class Measured:
 
     def compare(self, other: "Measured") -> Comparison:
         gains = self.by_fact - other.by_fact
-        error = float(gains.std() * len(gains) ** 0.5 / self.questions)
         gain = float(gains.sum() / self.questions)
+
+        # Not centred: around its own mean, the gain of a single fact would have no error.
+        error = float((gains**2).sum() ** 0.5 / self.questions)
         return Comparison(self.names, self.mrr, other.names, gain, error)
 
 

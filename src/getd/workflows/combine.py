@@ -91,7 +91,8 @@ def combine(
         sample = sample or _validation_sample(runs)
 
         # A step for each member, for each position of each arity, and for the three at the end.
-        steps = Steps(len(members) + sum(kb.split("valid")) + 3, progress)
+        positions = sum(facts.arity for facts in kb.split("valid").values())
+        steps = Steps(len(members) + positions + 3, progress)
         model, record = _fit(members, kb, sample, steps)
 
         if not is_replaced and folder.path.exists():

@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
-from getd.errors import GetdError
+from getd.errors import GetdError, WriteError
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.runs.config import Config
 from getd.training import start
-from getd.training.callbacks import Callbacks, Epoch, Interrupted
+from getd.training.callbacks import Callbacks, Interrupted
+from getd.visible import message_line
 from getd.workflows.candidates import other_seeds
 from getd.workflows.halving import (
     SHARES,
@@ -19,14 +20,13 @@ from getd.workflows.halving import (
     seconds_of_field,
 )
 from getd.workflows.search_state import Candidate, SearchState, WorkFolder
+from getd.workflows.timer import Clock, Timer
 
 TRAINING_SHARE = 0.85  # of the budget; the rest is for choice, memory, calibration and test
 MEASURED_SHARE = 0.2  # of what is left, to time first epochs
 CLOSE_SHARE = 0.6  # of the time that is left, which the remaining epochs take
 FEW_EPOCHS = 4  # that are left: their number does not change any more
 LEAST_SHARE = 0.3  # of its epochs, with which a candidate is still worth training
-
-Clock = Callable[[], float]  # in seconds
 
 
 @dataclass(frozen=True)
@@ -52,49 +52,6 @@ class SearchCallbacks:
     on_choice: Callable[[list[str]], None] = lambda names: None
 
 
-@dataclass
-class Timer:
-    """Stops a training at the end of an epoch or at a deadline, and times its epochs."""
-
-    clock: Clock
-    last_epoch: int
-    deadline: float
-    is_over: bool = False
-    started: float | None = None  # the first epoch
-    ended: float = 0.0  # the last epoch
-    epochs: int = 0
-    _epoch: int = field(default=0, init=False)  # of the last batch
-
-    def callbacks(self, shown: Callbacks) -> Callbacks:
-        """Return callbacks that also do what others do."""
-
-        def on_start(epochs: int) -> None:
-            self.started = self.clock()
-            shown.on_start(epochs)
-
-        def on_batch(epoch: int, done: int, total: int) -> None:
-            self._epoch = epoch
-            shown.on_batch(epoch, done, total)
-
-        def on_epoch(epoch: Epoch) -> None:
-            self.epochs += 1
-            self.ended = self.clock()
-            shown.on_epoch(epoch)
-
-        return replace(
-            shown,
-            on_start=on_start,
-            on_batch=on_batch,
-            on_epoch=on_epoch,
-            should_stop=self._should_stop,
-        )
-
-    def _should_stop(self) -> bool:
-        if self._epoch > self.last_epoch or self.clock() > self.deadline:
-            self.is_over = True
-        return self.is_over
-
-
 class Search:
     """A search under way."""
 
@@ -115,12 +72,12 @@ class Search:
 
         # What was spent before an interruption counts.
         self.seconds = seconds
-        self.begun = clock() - state.spent
-        self.training_ends = self.begun + TRAINING_SHARE * seconds
+        self.started = clock() - state.spent
+        self.training_ends = self.started + TRAINING_SHARE * seconds
 
     @property
     def spent(self) -> float:
-        return self.clock() - self.begun
+        return self.clock() - self.started
 
     @property
     def default(self) -> Candidate:
@@ -163,31 +120,37 @@ class Search:
             self._add_seeds()
 
         chosen: list[Candidate] = []
-        until = self.clock() + MEASURED_SHARE * self._left()
+        until = self.clock() + MEASURED_SHARE * self._training_seconds_left()
         for candidate in self.state.candidates:
             if candidate.standing == "waiting" and self.clock() < until:
                 self._measure(candidate)
             if candidate.standing != "measured":
                 continue
-            costs = [self._cost(each) for each in [*chosen, candidate]]
-            if seconds_of_field(costs) <= self._left():
+            if self._seconds_of([*chosen, candidate]) <= self._training_seconds_left():
                 chosen.append(candidate)
             elif chosen or self._shorten(candidate):
                 chosen = chosen or [candidate]
                 break
 
-        if not chosen and self._waiting() and self._left() > 0:
+        if not chosen and self._waiting() and self._training_seconds_left() > 0:
             return self._begin_round()
 
         for candidate in chosen:
             candidate.standing = "running"
+        self.state.field = [each.name for each in chosen]
         self.state.rung = 0
         self._save()
         return bool(chosen)
 
+    def _seconds_of(self, field: list[Candidate]) -> float:
+        """Return how long a field takes at most; it is halved where all of it are validated."""
+        costs = [self._cost(each) for each in field]
+        halved = [share for share in SHARES if all(each.is_validated_by(share) for each in field)]
+        return seconds_of_field(costs, halved)
+
     def _shorten(self, candidate: Candidate) -> bool:
         """Plan fewer epochs for a candidate, if these are not too few."""
-        seconds = self._left() - len(SHARES) * candidate.startup
+        seconds = self._training_seconds_left() - len(SHARES) * candidate.startup
         if seconds <= 0:
             return False
         done = self.work.epochs_done(candidate.name)
@@ -211,9 +174,9 @@ class Search:
 
     def _measure(self, candidate: Candidate) -> None:
         """Train the first epoch, to know what the others will take."""
-        if self._left() <= 0:
+        if self._training_seconds_left() <= 0:
             return
-        most = self._left() / max(LEAST_SHARE * candidate.epochs, 1)
+        most = self._training_seconds_left() / max(LEAST_SHARE * candidate.epochs, 1)
         deadline = self.clock() + self.default.startup + most
         self._train_to(candidate, 1, deadline)
         if candidate.standing == "waiting" and candidate.epoch_seconds:
@@ -224,20 +187,23 @@ class Search:
 
     def _finish_round(self) -> None:
         """Train the field from rung to rung; the worse half stops at each."""
-        entrants = self._running()
+        if not self.state.field:  # a search of an earlier version, which did not note it
+            self.state.field = [each.name for each in self._running()]
+
         for rung, share in enumerate(SHARES):
             if rung < self.state.rung:
                 continue
             for candidate in self._running():
                 if share == 1:
-                    self._train_to_end(candidate, self.clock() + self._own_time(candidate))
+                    deadline = self.clock() + self._share_of_time_left(candidate)
+                    self._train_to_end(candidate, deadline)
                 else:
                     last = epochs_to(share, candidate.epochs)
                     self._train_to(candidate, last, self.training_ends)
                     if self._is_behind(candidate, last):
                         self._stop(candidate, "the time was up")
             if share < 1:
-                self._halve(entrants, share)
+                self._halve(share)
             self.state.rung = rung + 1
             self._save()
 
@@ -245,22 +211,28 @@ class Search:
         is_running = candidate.standing == "running"
         return is_running and self.work.epochs_done(candidate.name) < epoch
 
-    def _halve(self, entrants: list[Candidate], share: float) -> None:
+    def _halve(self, share: float) -> None:
         """Stop the worse half of a field, by the MRR at the same share of their epochs."""
-        field = {}
-        for candidate in entrants:
-            if candidate.standing in ("running", "finished"):
+        mrrs = {}
+        for candidate in self.state.candidates:
+            is_left = candidate.standing in ("running", "finished")
+            if is_left and candidate.name in self.state.field:
                 epoch = epochs_to(share, candidate.epochs)
-                field[candidate.name] = self._mrr(candidate, epoch)
-        kept = better_half(field)
-        for candidate in entrants:
-            if candidate.standing == "running" and candidate.name not in kept:
+                mrr = self.work.best_mrr(candidate.name, epoch)
+                if mrr is None:  # not validated yet: there is nothing to choose by
+                    return
+                mrrs[candidate.name] = mrr
+
+        kept = better_half(mrrs)
+        for candidate in self._running():
+            if candidate.name not in kept:
                 self._stop(candidate, f"in the worse half after {share:.0%} of its epochs")
 
-    def _own_time(self, candidate: Candidate) -> float:
+    def _share_of_time_left(self, candidate: Candidate) -> float:
         """Return the share of the time that is left which a candidate may take."""
         costs = {each.name: sum(self._cost(each)) for each in self._running()}
-        return self._left() * costs[candidate.name] / max(sum(costs.values()), 1e-9)
+        share = costs[candidate.name] / max(sum(costs.values()), 1e-9)
+        return share * self._training_seconds_left()
 
     def _train_to_end(self, candidate: Candidate, deadline: float) -> None:
         """Train a candidate to its last epoch, with fewer of them if a deadline says so."""
@@ -298,14 +270,17 @@ class Search:
                 ask_test=False,
             )
             candidate.standing = "finished"
-        except Interrupted:
-            if not timer.is_over:
+        except Interrupted as interrupt:
+            if interrupt.by_signal or not timer.is_over:
                 raise
-        except GetdError as error:
+        except WriteError:  # a full disk says nothing about the candidate
+            raise
+        except (GetdError, MemoryError, RuntimeError) as error:
+            # Without memory, torch raises a plain RuntimeError.
             if candidate is self.default:
                 raise
-            self._stop(candidate, str(error))
             candidate.standing = "failed"
+            candidate.reason = _reason(error)
         finally:
             self._account(candidate, timer, begun)
         self.callbacks.on_standings(self._standings(candidate))
@@ -315,15 +290,19 @@ class Search:
         candidate.seconds += self.clock() - begun
         if timer.started is not None:
             candidate.startup = timer.started - begun
-            if timer.epochs:
-                candidate.epoch_seconds = (timer.ended - timer.started) / timer.epochs
+
+        # A training that was killed may have left epochs that nothing was noted about.
+        if timer.epoch_seconds is not None:
+            candidate.epoch_seconds = timer.epoch_seconds
+        elif not candidate.epoch_seconds:
+            candidate.epoch_seconds = self.work.epoch_seconds(candidate.name)
         self._save()
 
     def _stop(self, candidate: Candidate, reason: str) -> None:
         candidate.standing = "stopped"
         candidate.reason = reason
 
-    def _left(self) -> float:
+    def _training_seconds_left(self) -> float:
         return self.training_ends - self.clock()
 
     def _cost(self, candidate: Candidate) -> Cost:
@@ -347,3 +326,10 @@ class Search:
     def _save(self) -> None:
         self.state.spent = self.spent
         self.work.write(self.state)
+
+
+def _reason(error: Exception) -> str:
+    """Say in one line why a training failed."""
+    first_line, _, _ = str(error).partition("\n")
+    name = "out of memory" if isinstance(error, MemoryError) else type(error).__name__
+    return message_line(first_line) or name

@@ -1,6 +1,6 @@
 """Successive halving: who goes on, and what a field of candidates may cost."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from math import ceil, inf
 from typing import NamedTuple
 
@@ -25,11 +25,13 @@ def better_half(mrrs: Mapping[str, float]) -> list[str]:
     return [name for name in mrrs if name in kept]
 
 
-def seconds_of_field(costs: Sequence[Cost]) -> float:
-    """Return how long halving takes at most, whoever goes on.
+def seconds_of_field(costs: Sequence[Cost], halved: Container[float] = SHARES) -> float:
+    """Return how long halving takes at most, whoever goes on; ``halved`` are the shares where.
 
     >>> seconds_of_field([Cost(40, 0)]), seconds_of_field([Cost(40, 0), Cost(20, 0)])
     (40.0, 45.0)
+    >>> seconds_of_field([Cost(40, 0), Cost(20, 0)], halved=[0.5])
+    50.0
     """
     total = 0.0
     before = 0.0
@@ -38,7 +40,8 @@ def seconds_of_field(costs: Sequence[Cost]) -> float:
         seconds = [cost.training * (share - before) + cost.startup for cost in costs]
         seconds.sort(reverse=True)
         total += sum(seconds[:number])
-        number = ceil(number / 2)
+        if share in halved:
+            number = ceil(number / 2)
         before = share
     return total
 

@@ -117,8 +117,9 @@ def fit_members(
 ) -> FittedWeights:
     """Fit the weights of members for each arity and position; test is not read.
 
-    ``sample`` is the number of validation facts of each arity to fit on, at most. An open relation
-    has the weights of all slots together, but only of members that learnt to predict relations.
+    ``sample`` is the number of validation facts of each arity to fit on, at most. The members may
+    know arities that these facts lack: their slots have the weights of all slots together. So does
+    an open relation, but only of members that learnt to predict relations.
     """
     known = known_for_choosing(kb)
     blocks = fitting_facts(members, kb, sample)
@@ -131,12 +132,22 @@ def fit_members(
             questions[f"{arity}-{position}"] = scored
             progress()
 
-    weights = fit_slots(questions, slot_names(kb.arities))
+    weights = fit_slots(questions, slot_names(members[0].arities))
     if any(learn_relations):
-        pairs = zip(weights[RELATION], learn_relations, strict=True)
-        weights[RELATION] = [weight if learns else 0.0 for weight, learns in pairs]
+        weights[RELATION] = _of_learners(weights[RELATION], learn_relations)
     n_facts = count(blocks)
     return FittedWeights(weights, n_facts if n_facts < count(kb.split("valid")) else None)
+
+
+def _of_learners(weights: Sequence[float], learn_relations: Sequence[bool]) -> list[float]:
+    """Keep the weights of members that learnt to predict relations; equal ones if all are 0."""
+    pairs = zip(weights, learn_relations, strict=True)
+    kept = [weight if learns else 0.0 for weight, learns in pairs]
+    if any(kept):
+        return kept
+
+    equal = 1 / sum(learn_relations)
+    return [equal if learns else 0.0 for learns in learn_relations]
 
 
 def fitting_facts(members: Sequence[ScoringModel], kb: KnowledgeBase, sample: Sample) -> Blocks:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic_core import to_jsonable_python
 
 from getd.config import with_values
 from getd.errors import RunError
@@ -16,7 +17,8 @@ from getd.runs.config import Config
 from getd.runs.folder import RunFolder
 from getd.runs.lock import is_left_over
 from getd.runs.records import parse_record
-from getd.workflows.halving import Cost
+from getd.workflows.choose_winner import Winner
+from getd.workflows.halving import Cost, epochs_to
 
 SUFFIX = ".candidates"  # of the folder next to the run
 STATE = "search.json"
@@ -48,12 +50,20 @@ class Candidate(BaseModel):
         values = {"training.epochs": self.epochs, "memory.use": False}
         return Config.parse(with_values(self.given, values))
 
+    def is_validated_by(self, share: float) -> bool:
+        """Whether its settings ask for a validation up to a share of its epochs."""
+        return epochs_to(share, self.epochs) >= self.config().training.validate_every
+
     def cost(self, epochs_done: int = 0) -> Cost:
         return Cost((self.epochs - epochs_done) * self.epoch_seconds, self.startup)
 
 
 class SearchState(BaseModel):
-    """``search.json``: everything that a search needs to be resumed."""
+    """``search.json``: everything that a search needs to be resumed.
+
+    What an earlier version did not write has a default, and ``placing`` was its word for the folder
+    of the winner.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
@@ -61,8 +71,22 @@ class SearchState(BaseModel):
     candidates: list[Candidate]
     replaces: bool = False  # the run that is there
     spent: float = 0.0  # seconds
-    rung: int = 0  # of the round under way
-    placing: str | None = None  # the folder that becomes the run: the search is over
+
+    # Of the round under way.
+    field: list[str] = []  # the candidates that began it, by name
+    rung: int = 0
+
+    # The steps at the end, in their order. None is repeated, so test is read for one winner alone.
+    winner: Winner | None = None  # chosen on validation
+    winner_folder: str | None = Field(  # the folder that becomes the run: it is finished
+        default=None, validation_alias=AliasChoices("winner_folder", "placing")
+    )
+    published: bool = False  # the run is in its folder, and this one is only removed
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the winner is chosen."""
+        return self.winner is not None or self.winner_folder is not None
 
 
 @dataclass(frozen=True)
@@ -95,6 +119,11 @@ class WorkFolder:
         mrrs = [line.valid_mrr for line in lines if line.valid_mrr is not None]
         return max(mrrs, default=None)
 
+    def epoch_seconds(self, name: str) -> float:
+        """Return what the last epoch took according to the history; 0 if there was none."""
+        history = self.run(name).read_history()
+        return history[-1].seconds if history else 0.0
+
     def read(self) -> SearchState:
         path = self.path / STATE
         try:
@@ -119,15 +148,25 @@ class WorkFolder:
 
 
 def begun_run(out: Path) -> RunFolder:
-    """Return a run that has the facts of a folder: the first candidate of a search, if any."""
+    """Return a run that has the facts of a folder: the run, or a candidate of its search."""
     work = WorkFolder.of(out)
-    return work.run(work.read().candidates[0].name) if work.exists() else RunFolder(out)
+    if not work.exists():
+        return RunFolder(out)
+    state = work.read()
+    if state.published:
+        return RunFolder(out)
+
+    runs = [work.run(candidate.name) for candidate in state.candidates]
+    return next((run for run in runs if run.exists()), runs[0])
 
 
 def same_settings(given: Mapping[str, Any], stored: Mapping[str, Any]) -> bool:
-    """Whether settings that are given again are those that a search began with."""
+    """Whether settings that are given again are those that a search began with.
+
+    They are compared as JSON has them: a tuple is a list.
+    """
     for section in ("model", "training", "memory"):
-        values = given.get(section) or {}
+        values = to_jsonable_python(given.get(section) or {})
         before = stored.get(section, {})
         if any(key not in before or before[key] != values[key] for key in values):
             return False

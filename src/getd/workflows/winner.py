@@ -21,7 +21,7 @@ COMBINED = "combined"  # the folder of a combination that won
 RECORD = "budget.json"
 
 
-class Finished(Protocol):
+class EndedSearch(Protocol):
     """A search that has ended."""
 
     seconds: float  # its budget
@@ -37,29 +37,50 @@ def write_winner(
     work: WorkFolder,
     state: SearchState,
     out: Path,
-    search: Finished,
+    search: EndedSearch,
     ask_test: bool,
 ) -> OpenedRun:
-    """Choose the winner of a search, finish it, and make it the run."""
-    if state.placing is None:
-        finished = search.finished()
-        winner = _choose(kb, work, finished, search)
-        run = _finish(kb, work, finished, winner, ask_test)
+    """Choose the winner of a search, finish it, and make it the run.
 
-        run.folder.write_json(RECORD, _record(work, state, winner, search))
-        state.spent = search.spent
-        state.placing = run.path.name
-        work.write(state)
+    The state says which of these steps are done; a search that is resumed does not repeat them.
+    """
+    if state.published:
+        published = open_run(out)
+        work.remove()
+        return published
+
+    if state.winner_folder is None:
+        run = _finish_winner(kb, work, state, search, ask_test)
     else:
-        run = open_run(work.path / state.placing)
+        run = open_run(work.path / state.winner_folder)
 
     _publish(run.path, out)
+    state.published = True
+    work.write(state)
     work.remove()
     return OpenedRun(RunFolder(out), run.kb, run.model, run.calibration, run.notices)
 
 
+def _finish_winner(
+    kb: KnowledgeBase, work: WorkFolder, state: SearchState, search: EndedSearch, ask_test: bool
+) -> OpenedRun:
+    """Choose the winner, unless that was done before, and finish it in its folder."""
+    finished = search.finished()
+    if state.winner is None:
+        state.winner = _choose(kb, work, finished, search)
+        state.spent = search.spent
+        work.write(state)
+
+    run = _finish(kb, work, finished, state.winner, ask_test)
+    run.folder.write_json(RECORD, _record(work, state, state.winner, search))
+    state.spent = search.spent
+    state.winner_folder = run.path.name
+    work.write(state)
+    return run
+
+
 def _choose(
-    kb: KnowledgeBase, work: WorkFolder, finished: list[Candidate], search: Finished
+    kb: KnowledgeBase, work: WorkFolder, finished: list[Candidate], search: EndedSearch
 ) -> Winner:
     """Choose among all candidates that finished."""
     finalists = []
@@ -108,7 +129,7 @@ def _publish(winner: Path, out: Path) -> None:
 
 
 def _record(
-    work: WorkFolder, state: SearchState, winner: Winner, search: Finished
+    work: WorkFolder, state: SearchState, winner: Winner, search: EndedSearch
 ) -> dict[str, Any]:
     """Return what was tried and who won: ``budget.json``."""
     default = Config.parse(state.candidates[0].given)

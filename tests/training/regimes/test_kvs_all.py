@@ -43,6 +43,19 @@ def test_candidates_are_the_answers_of_the_batch_and_some_drawn_entities() -> No
     assert n_answers < len(step.candidates) <= n_answers + 3
 
 
+def test_drawn_candidates_stand_for_all_entities_that_are_no_answers() -> None:
+    """Whatever is drawn, their weights add up to the number of entities."""
+    for number in range(20):
+        step = prepare(settings(5), number)
+        assert step.candidates is not None
+        assert step.added is not None
+        answers = step.answers[1].unique()
+        assert not step.added[answers].any()
+        total = step.added.exp().sum().item()
+        has_others = len(step.candidates) > len(answers)
+        assert total == pytest.approx(N_ENTITIES if has_others else len(answers))
+
+
 def test_each_batch_draws_its_own_and_a_seed_draws_them_again() -> None:
     def candidates(number: int, seed: int = 0) -> list[int]:
         chosen = settings(2, seed=seed)
@@ -70,7 +83,9 @@ def test_the_loss_and_its_gradients_are_those_of_the_candidates_alone(form: str)
 
     begin(model, weights)
     assert step.position is not None
+    assert step.added is not None
     scores = model.score_candidates(step.relation, step.entities, step.position, step.candidates)
+    scores = scores + step.added
     labels = torch.zeros_like(scores)
     labels[step.answers] = 1
     counts = labels.sum(dim=1, keepdim=True)

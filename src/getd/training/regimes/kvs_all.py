@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import log
 from typing import TypeGuard
 
 import numpy as np
@@ -53,7 +54,11 @@ class KvsAll(Regime):
         return step if position is None else self._with_drawn_candidates(step, batch)
 
     def _with_drawn_candidates(self, step: KvsAllStep, batch: Batch) -> KvsAllStep:
-        """Leave the answers of the batch and some other entities as candidates."""
+        """Leave the answers of the batch and some other entities as candidates.
+
+        What is added to the scores of the others lets them stand for all entities that are no
+        answers.
+        """
         number = self.settings.drawn_candidates
         if number is None or number >= self.n_entities:
             return step
@@ -63,7 +68,13 @@ class KvsAll(Regime):
         rows, answers = step.answers
         candidates, columns = torch.unique(torch.cat([answers, drawn]), return_inverse=True)
         pairs = (rows, columns[: len(answers)])
-        return replace(step, answers=pairs, candidates=candidates)
+
+        is_other = torch.ones(len(candidates), dtype=torch.bool, device=self.device)
+        is_other[pairs[1]] = False
+        n_others = int(is_other.sum())
+        n_answers = len(candidates) - n_others
+        weight = (self.n_entities - n_answers) / max(n_others, 1)
+        return replace(step, answers=pairs, candidates=candidates, added=is_other * log(weight))
 
 
 @dataclass(frozen=True)
@@ -77,6 +88,7 @@ class KvsAllStep:
     settings: TrainSettings
     buffers: Buffers
     candidates: Tensor | None = None  # entities, ascending, that ``answers`` number; None: all
+    added: Tensor | None = None  # to the scores of these candidates
 
     def backward(self, model: ScoringModel) -> float:
         settings = self.settings
@@ -114,14 +126,21 @@ class KvsAllStep:
             return model.relation_query(self.entities), model.relation_candidates()
         query = model.query(self.relation, self.entities, self.position)
         table = model.candidates(self.position)
-        return query, table if self.candidates is None else rows_of(table, self.candidates)
+        if self.candidates is None or self.added is None:
+            return query, table
+
+        # What is added is one more dimension, in which all queries are 1.
+        vectors = rows_of(table, self.candidates)
+        query = torch.cat([query, torch.ones_like(query[:, :1])], dim=1)
+        return query, torch.cat([vectors, self.added.to(vectors).unsqueeze(1)], dim=1)
 
     def _scores(self, model: ScoringModel) -> Tensor:
         """The scores of all candidates, ``(b, m)``."""
         if self.position is None:
             return model.score_relations(self.entities)
         candidates = self.candidates
-        return model.score_candidates(self.relation, self.entities, self.position, candidates)
+        scores = model.score_candidates(self.relation, self.entities, self.position, candidates)
+        return scores if self.added is None else scores + self.added.to(scores)
 
     def _weights(self) -> Tensor | None:
         """The weights of the questions, ``(b, 1)``, which grow with the number of their answers."""
