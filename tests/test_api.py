@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import polars as pl
 import pytest
 
 import getd
 from getd import api
+from getd.config import to_toml
 from getd.errors import ConfigError, FactError
 
 FACTS = [("moves", f"player {i}", f"club {i % 3}", f"club {i % 5}") for i in range(30)]
@@ -105,3 +109,67 @@ def test_nothing_is_overwritten_unless_that_is_asked_for() -> None:
             defaults.append(parameter.default)
     assert len(defaults) >= 3
     assert set(defaults) == {False}
+
+
+def test_a_training_reads_a_path_tuples_and_frames(tmp_path: Path) -> None:
+    (tmp_path / "moves.tsv").write_text("".join("\t".join(fact) + "\n" for fact in FACTS))
+    columns = ["relation", "e1", "e2", "e3"]
+    frame = pl.DataFrame(FACTS, schema=columns, orient="row")
+    sources = [tmp_path / "moves.tsv", str(tmp_path / "moves.tsv"), FACTS, frame]
+    sources += [{"train": FACTS}, {"train": frame}]
+    for number, source in enumerate(sources):
+        run = getd.train(source, "n-cp", tmp_path / f"run{number}", config=CONFIG)
+        assert run.kb.n_entities == 35
+        assert getd.describe(source).as_dict()["entities"] == 35
+
+
+def test_a_training_refuses_what_is_no_data() -> None:
+    with pytest.raises(FactError, match=r"^expected tuples of a relation and entities, found 3$"):
+        getd.train(3)
+
+
+def test_a_config_may_be_the_path_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "facts.tsv").write_text("".join("\t".join(fact) + "\n" for fact in FACTS))
+    tables = {"data": str(tmp_path / "facts.tsv"), **CONFIG}
+    (tmp_path / "small.toml").write_text(to_toml(tables))
+    run = getd.train(None, "n-cp", tmp_path / "run", config=str(tmp_path / "small.toml"))
+    assert run.folder.read_config()["model"]["entity_dim"] == 4
+    with pytest.raises(ConfigError, match=r"^cannot read .*none\.toml: "):
+        getd.train(FACTS, config=tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize(("source", "kind"), [(None, "NoneType"), (pl.DataFrame(), "DataFrame")])
+def test_load_refuses_what_is_no_path_and_names_what_takes_it(source: Any, kind: str) -> None:
+    message = f"^expected a path or the name of a data set, found {kind}; for facts in Python"
+    with pytest.raises(FactError, match=message):
+        getd.load(source)
+
+
+@pytest.mark.parametrize("top", [0, -1, "2", 2.0, True])
+def test_a_number_of_answers_is_at_least_one(run: getd.Run, tmp_path: Path, top: Any) -> None:
+    question = run.question("moves", ["player 1", "?", "club 1"])
+    calls: list[Callable[[], Any]] = [
+        lambda: run.predict("moves", ["player 1", "?", "club 1"], top),
+        lambda: run.explain("moves", list(FACTS[0][1:]), top=top),
+        lambda: run.explain_answer(question, run.answer([question])[0][0], top),
+        lambda: run.suspicious(top),
+        lambda: run.complete("moves", tmp_path / "out.tsv", top),
+    ]
+    for call in calls:
+        with pytest.raises(ConfigError, match=r"^expected top of 1 or more, found "):
+            call()
+
+
+def test_one_breakdown_may_be_a_text(run: getd.Run) -> None:
+    assert run.evaluate("test", by="arity") == run.evaluate("test", by=["arity"])
+    with pytest.raises(ConfigError, match=r"^by: expected one of .*found 'a'"):
+        run.evaluate("test", by="a")
+
+
+def test_a_search_is_not_resumed_without_a_budget(run: getd.Run, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    (tmp_path / "run.candidates").mkdir()
+    (tmp_path / "run.candidates" / "search.json").write_text("{}")
+    with pytest.raises(ConfigError, match=r"run is a search; add --budget MINUTES$"):
+        getd.train(run.kb, out=out, resume=True)
+    assert not out.exists()

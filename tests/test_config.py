@@ -14,6 +14,8 @@ from pydantic import PositiveInt, ValidationError
 
 from getd.config import Settings, build, override, read_toml, to_toml, with_values
 from getd.errors import ConfigError
+from getd.models import MODELS
+from getd.runs.config import Config
 
 
 class Training(Settings):
@@ -150,3 +152,23 @@ def test_values_go_into_a_config_and_leave_it_as_it_was() -> None:
         "model": {"ring_ranks": 3},
     }
     assert config == {"data": "demo", "training": {"epochs": 2}}
+
+
+def test_a_setting_of_another_model_names_that_model() -> None:
+    with pytest.raises(ConfigError) as caught:
+        Config.parse({"model": {"entity_dim": 4, "dropout": 0.1}})
+    problem = "getd has no setting model.dropout, and is the model where none is named"
+    assert str(caught.value) == f"{problem}; encoder has it: add --model encoder"
+    with pytest.raises(ConfigError, match=r"; (\S+) has it: add --model \1$"):
+        Config.parse({"model": {setting_of_one_model(): 1}})
+    with pytest.raises(ConfigError, match=r"^no setting model.entity_dom; did you mean"):
+        Config.parse({"model": {"entity_dom": 4}})
+    with pytest.raises(ConfigError, match=r"^no setting model.dropout"):
+        Config.parse({"model": {"name": "getd", "dropout": 0.1}})
+
+
+def setting_of_one_model() -> str:
+    """A setting that neither GETD nor the encoder has."""
+    common = {*MODELS["getd"].settings.model_fields, *MODELS["encoder"].settings.model_fields}
+    settings = {key for entry in MODELS.values() for key in entry.settings.model_fields}
+    return min(settings - common)

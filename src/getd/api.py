@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from getd.choices import Preset
+from getd.config import read_toml
 from getd.datasets.catalogue import DataSet, cache_folder, list_datasets
 from getd.datasets.convert import convert as convert
 from getd.datasets.load import load as load
+from getd.datasets.load import to_knowledge_base
 from getd.errors import ConfigError, RunInUse
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.profile import describe as profile
@@ -33,8 +35,9 @@ if TYPE_CHECKING:
     from getd.workflows.demo import Example
 
 
-def describe(kb: KnowledgeBase, *, baselines: bool = False) -> Report:
+def describe(kb: KnowledgeBase | Any, *, baselines: bool = False) -> Report:
     """Report what a knowledge base holds; ``baselines`` are ranked on test, on request."""
+    kb = to_knowledge_base(kb)
     report = profile.describe(kb)
     if not baselines:
         return report
@@ -69,11 +72,11 @@ def models(kb: KnowledgeBase | None = None) -> list[dict[str, Any]]:
 
 
 def train(
-    kb: KnowledgeBase | None,
+    kb: KnowledgeBase | Any | None,
     model: str | None = None,
     out: str | Path | None = None,
     *,
-    config: Config | Mapping[str, Any] | None = None,
+    config: Config | Mapping[str, Any] | str | Path | None = None,
     resume: bool = False,
     overwrite: bool = False,
     callbacks: Callbacks | None = None,
@@ -90,13 +93,15 @@ def train(
     Parameters
     ----------
     kb
-        The knowledge base; None, with ``resume``: that of the run.
+        The knowledge base, or what one is made of: the path or the name of data, tuples, or data
+        frames. None: the data of the config, or with ``resume`` that of the run.
     model
         The name of the model; by default that of the config, or ``encoder``.
     out
         The run folder; by default ``runs/DATA-MODEL``.
     config
-        Tables ``model`` and ``training`` as in a TOML file, or a parsed :class:`getd.Config`.
+        Tables ``model`` and ``training``, the path of a TOML file of them, or a parsed
+        :class:`getd.Config`.
     resume
         Resume the run in ``out``, bit for bit as if it had not stopped.
     overwrite
@@ -118,18 +123,25 @@ def train(
     from getd.runs.folder import RunFolder
     from getd.training import start
     from getd.training.defaults import default_model, fill_in_aloud
-    from getd.workflows.search_state import begun_run
+    from getd.workflows.search_state import WorkFolder, begun_run
 
+    if isinstance(config, str | Path):
+        config = read_toml(config)
     if not isinstance(config, Config):
         config = Config.parse(_with_preset(config or {}, preset), model, **training)
     elif model or training or preset:
         config = Config.parse(_with_preset(config.given, preset), model, **training)
-    if kb is None:
-        if not (resume and out):
-            raise ConfigError("expected a knowledge base, or a run to resume")
+    data = config.data if kb is None else kb
+    if data is not None:
+        kb = to_knowledge_base(data)
+    elif resume and out:
         kb = begun_run(Path(out)).read_knowledge_base()
+    else:
+        raise ConfigError("expected a knowledge base, or a run to resume")
 
     folder = Path(out) if out else Path("runs") / f"{kb.name}-{default_model(config)}"
+    if resume and budget is None and WorkFolder.of(folder).exists():
+        raise ConfigError(f"{folder} is a search; add --budget MINUTES")
     options: dict[str, Any] = {"resume": resume, "overwrite": overwrite, "ask_test": ask_test}
     if budget is not None:
         from getd.workflows.budget import search
@@ -251,7 +263,7 @@ class Tuned:
 
 
 def tune(
-    kb: KnowledgeBase,
+    kb: KnowledgeBase | Any,
     model: str | None = None,
     study: str | Path = "study.db",
     *,
@@ -286,7 +298,7 @@ def tune(
     given = {"on_trial": on_trial, "training": trial_callbacks}
     functions: Any = {name: function for name, function in given.items() if function}
     result = search(
-        kb,
+        to_knowledge_base(kb),
         model,
         study,
         callbacks=TuningCallbacks(**functions),

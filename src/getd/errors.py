@@ -113,6 +113,7 @@ def nearest(name: str, names: Sequence[str]) -> str:
     >>> nearest("colour", ["learning_rate", "decay"])
     ''
     """
+    name = str(name)  # from Python, it may be anything
     if len(name) > MAX_TYPED:
         return ""
 

@@ -19,7 +19,7 @@ from getd.facts.facts import count
 from getd.facts.parse import Names, find_relation, parse_fact
 from getd.memory.weights import MemoryWeights
 from getd.models.base import ScoringModel
-from getd.prediction.answer import TABLE_STYLE, Answer, Answers, Progress
+from getd.prediction.answer import TABLE_STYLE, Answer, Answers, Progress, check_top
 from getd.prediction.complete import CompletionRequest, complete
 from getd.prediction.explain import Explanation
 from getd.prediction.export import export
@@ -129,11 +129,13 @@ class Run:
         self, questions: Sequence[Question], top: int = 10, include_known: bool = False
     ) -> list[Answers]:
         """Answer many questions at once; the result has one list of answers per question."""
+        check_top(top)
         answered = self.predictor.answer(questions, top, include_known)
         return [Answers(answers) for answers in answered]
 
     def explain_answer(self, question: Question, answer: Answer, top: int = 3) -> list[Explanation]:
         """Return the training facts that support each entity of an answer most."""
+        check_top(top)
         return self.predictor.explain(question, answer, top)
 
     def explain(
@@ -147,6 +149,7 @@ class Run:
 
         ``positions`` are indexes or roles of the entities to explain; None: all of them.
         """
+        check_top(top)
         fact = parse_fact(self.kb, relation, entities)
         columns = positions_of(self.kb, fact, positions)
         return self.predictor.explain_fact(fact, columns, top)
@@ -162,6 +165,7 @@ class Run:
 
     def suspicious(self, top: int = 20, progress: Progress = no_progress) -> list[Rating]:
         """Return the known facts that look most like mistakes, the worst first."""
+        check_top(top)
         return suspicious(self.predictor.answerer, top, progress)
 
     def complete(
@@ -174,6 +178,7 @@ class Run:
         progress: Progress = no_progress,
     ) -> int:
         """Write the most probable missing facts of a relation to a file; returns their number."""
+        check_top(top)
         number = find_relation(self.kb, relation)
         request = CompletionRequest(self.opened.fingerprint(), number, top, min_confidence)
         return complete(self.predictor.answerer, request, Path(out), progress, overwrite)

@@ -210,7 +210,8 @@ CASES = {
     "CSV with a column without a name": (
         "train.csv",
         "relation,,e1\nr,a,b\n",
-        ":1: expected a name of its own for every column, found an empty one",
+        ":1: expected a name of its own for every column, found column 2 without one; "
+        "name it or delete it",
     ),
     "CSV with a header alone": (
         "train.csv",

@@ -46,6 +46,8 @@ def test_train_shows_epochs_and_a_report(getd: Getd, tmp_path: Path) -> None:
     assert result.code == 0
     choice, *epochs = result.err.splitlines()
     assert choice.startswith("chosen for 1,844 facts of arity 2, 3, 4, 201 entities: model getd")
+    notice = epochs.pop()
+    assert notice.startswith("note: validation MRR 0.")
     assert [line.split()[:2] for line in epochs] == [["epoch", "1"], ["epoch", "2"]]
     assert "valid MRR" in result.err
     assert "this model" in result.out
@@ -177,6 +179,39 @@ def test_predict_answers_by_position_by_role_and_for_relations(getd: Getd, run: 
         "member of",
     }
     assert "born in(Ada Hale, ?)" in getd("predict", run, "born in", "Ada Hale", "?").out
+
+
+@pytest.fixture(scope="module")
+def no_validation(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run without validation facts, on data with names that training does not have."""
+    folder = tmp_path_factory.mktemp("no-validation")
+    train = [f"likes\tp{i}\tc{i % 5}\n" for i in range(20)]
+    test = [f"likes\tnew {i}\tc{i}\n" for i in range(5)] + ["hates\tp1\tc1\n"]
+    (folder / "train.tsv").write_text("".join(train))
+    (folder / "test.tsv").write_text("".join(test))
+    arguments = ["--model", "n-cp", "--set", "training.epochs=1", "--quiet"]
+    assert main(["train", str(folder), "--out", str(folder / "run"), *arguments]) == 0
+    return folder / "run"
+
+
+def test_a_run_that_cannot_be_calibrated_gets_no_hint_to_do_so(
+    getd: Getd, no_validation: Path
+) -> None:
+    assert getd("predict", no_validation, "likes", "p1", "?").err == ""
+
+
+def test_names_without_a_training_fact_are_named_before_answers(
+    getd: Getd, no_validation: Path, tmp_path: Path
+) -> None:
+    result = getd("predict", no_validation, "likes", "new 1", "?")
+    guess = "'new 1' has no training fact, so answers about it are guesses"
+    assert result.err == f"note: {guess}\n"
+    assert "'hates' has no" in getd("predict", no_validation, "hates", "p1", "?").err
+
+    lines = [f"likes\tnew {i}\t?\n" for i in range(5)] + ["?\tp1\tc1\n", "likes\t?\tc1\n"]
+    (tmp_path / "questions.tsv").write_text("".join(lines))
+    several = getd("predict", no_validation, "--questions", tmp_path / "questions.tsv").err
+    assert "'new 0', 'new 1', 'new 2' and 2 more have no training fact, so answers" in several
 
 
 def test_predict_answers_a_file(getd: Getd, run: Path, tmp_path: Path) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -10,6 +14,7 @@ import pytest
 
 import getd
 from getd.errors import FactError, FactFileError
+from tests.tiny import all_facts
 
 
 def test_missing_cells_of_pandas_are_holes() -> None:
@@ -28,7 +33,8 @@ def test_missing_cells_of_pandas_are_holes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "problem"), [("", "an empty one"), ("a\0b", "one with NUL in it")]
+    ("name", "problem"),
+    [("", "column 2 without one; name it or delete it"), ("a\0b", "one with NUL in it")],
 )
 def test_columns_without_a_readable_name_are_refused(name: str, problem: str) -> None:
     with pytest.raises(FactFileError) as caught:
@@ -111,3 +117,78 @@ def test_facts_from_python_that_cannot_be_understood(facts: object, message: str
 def test_a_frame_that_is_none_is_refused() -> None:
     with pytest.raises(FactError, match=r"^expected a polars, pandas or Arrow table, found int$"):
         getd.KnowledgeBase.from_dataframe(3)
+
+
+def names_of(frame: Any) -> list[tuple[str, ...]]:
+    kb = getd.KnowledgeBase.from_dataframe({"train": frame})
+    return sorted(all_facts(kb))
+
+
+def test_a_named_index_of_pandas_is_a_column() -> None:
+    frame = pd.DataFrame({"who": ["ann", "bob"], "what": ["tea", "milk"], "n": [1, 2]})
+    expected = [("facts", "ann", "tea", "1"), ("facts", "bob", "milk", "2")]
+    assert names_of(frame) == names_of(frame.set_index("who")) == expected
+    assert names_of(frame.set_index(["who", "what"])) == expected
+    frame.index.name = "n"
+    with pytest.raises(FactError, match=r"^expected a name of its own .*, found 'n' twice$"):
+        names_of(frame)
+
+
+def test_frames_from_python_say_how_they_were_read() -> None:
+    frame = pl.DataFrame({"who": ["ann", "bob"], "what": ["tea", "milk"]})
+    fact = "no column 'relation', so each row is a fact facts(who, what)"
+    kb = getd.KnowledgeBase.from_dataframe(frame)
+    assert kb.notices[0] == f"the table: {fact}"
+    kb = getd.KnowledgeBase.from_dataframe({"train": frame, "test": frame})
+    assert kb.notices[:2] == (f"the train table: {fact}", f"the test table: {fact}")
+
+
+START = pd.Timestamp("2023-02-13")
+VALUES = {
+    "bool": [True, False],
+    "int8": np.array([1, 2], dtype="int8"),
+    "float32": np.array([0.1, 2], dtype="float32"),
+    "float": [1e20, 1e-7],
+    "hole": [1.0, np.nan],
+    "Float32": pd.array([0.1, None], dtype="Float32"),
+    "Int64": pd.array([1, None], dtype="Int64"),
+    "boolean": pd.array([True, None], dtype="boolean"),
+    "category": pd.Categorical(["a", "b"]),
+    "date": [dt.date(2023, 2, 13), None],
+    "time": [dt.time(1, 2, 3), dt.time(1, 2, 3, 50_000)],
+    "python": pd.Series([dt.datetime(2023, 2, 13), dt.datetime(2023, 2, 13, 1)], dtype=object),
+    "midnight": [START, START + pd.Timedelta("1h")],
+    "zone": [START.tz_localize("Europe/Berlin"), None],
+    "offset": [START.tz_localize("+01:00"), None],
+    "milli": pd.Series([START, START + pd.Timedelta("500ms")]).dt.as_unit("ms"),
+    "nano": pd.Series([START, START + pd.Timedelta("50ms")]).dt.as_unit("ns"),
+    "bytes": [b"a", b"b"],
+}
+
+
+@pytest.mark.parametrize("kind", VALUES)
+def test_a_value_has_one_text_in_pandas_arrow_and_parquet(kind: str, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"relation": ["r", "s"], "e1": ["a", "b"], "e2": VALUES[kind]})
+    table = pa.Table.from_pandas(frame)
+    frame.to_parquet(tmp_path / "facts.parquet")
+    loaded = getd.load(tmp_path / "facts.parquet")
+    assert names_of(frame) == names_of(table) == names_of(pl.DataFrame(table))
+    assert names_of(frame) == sorted(all_facts(loaded))
+
+
+def test_the_texts_of_values() -> None:
+    shown = {"bool": "true", "float32": "0.1", "midnight": "2023-02-13 01:00:00"}
+    shown |= {"zone": "2023-02-13 00:00:00+01:00", "nano": "2023-02-13 00:00:00.05"}
+    for kind, text in shown.items():
+        frame = pd.DataFrame({"relation": ["r", "r"], "e1": ["a", "b"], "e2": VALUES[kind]})
+        assert any(text in fact for fact in names_of(frame))
+
+
+@pytest.mark.parametrize(
+    "value", [["a"], {"a": 1}, ("a",), np.array([1]), {1}, pd.Timedelta("1h"), b"\xff"]
+)
+def test_cells_that_have_no_text_are_refused(value: object) -> None:
+    frame = pd.DataFrame({"who": ["a", "b"], "what": pd.Series([value, value], dtype=object)})
+    message = f"^the train table: expected text in column 'what', found {type(value).__name__}$"
+    with pytest.raises(FactFileError, match=message):
+        names_of(frame)

@@ -66,8 +66,65 @@ def test_windows_line_ends_byte_order_marks_and_blank_lines_change_nothing(
 
 
 def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
-    name = "a\x0bb\x0cc\x85d\u2028e\rf"
+    name = "a\x0bb\x0cc\x85d\u2028e"
     assert rows_of(read_named(write(tmp_path / "a.txt", f"r\t{name}\tx\n"))) == [("r", name, "x")]
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv"])
+def test_a_carriage_return_within_a_line_is_refused(tmp_path: Path, name: str) -> None:
+    separator = "," if name == "a.csv" else "\t"
+    text = "relation,e1,e2\r\nr,a,b\r\nr,c\rd,e\nr,a,c\n".replace(",", separator)
+    path = write(tmp_path / name, text)
+    with pytest.raises(FactFileError) as caught:
+        read_named(path)
+    expected = "expected lines that end with a line feed, found lines that end with a carriage"
+    assert str(caught.value) == f"{path}:3: {expected} return alone (1 bad line)"
+
+
+def test_text_that_begins_with_an_entity_gets_a_notice(tmp_path: Path) -> None:
+    steps = [(f"e{i}", "next to", f"e{(i + 1) % 30}") for i in range(30)]
+    head_first = "\n".join("\t".join(step) for step in steps)
+    notice = "the first column looks like an entity: 30 of 30 relation names are entities too"
+    path = write(tmp_path / "a.tsv", head_first)
+    assert read_named(path).notices == (f"{path}: {notice}; getd reads the relation first",)
+
+    relation_first = "\n".join(
+        f"{'r' * (i % 7)}elation\t{a}\t{c}" for i, (a, _, c) in enumerate(steps)
+    )
+    assert read_named(write(path, relation_first)).notices == ()
+
+
+@pytest.mark.parametrize(("n_shared", "has_notice"), [(1, False), (2, True)])
+def test_a_fifth_of_the_relation_names_decides_what_the_first_column_is(
+    tmp_path: Path, n_shared: int, has_notice: bool
+) -> None:
+    lines = [f"r{i} a b" for i in range(10)] + [f"r0 r{i} b" for i in range(n_shared)]
+    assert bool(read_named(write(tmp_path / "a.txt", "\n".join(lines))).notices) is has_notice
+
+
+def test_few_relation_names_decide_nothing(tmp_path: Path) -> None:
+    lines = [f"r{i} r{i} b" for i in range(4)]
+    assert read_named(write(tmp_path / "a.txt", "\n".join(lines))).notices == ()
+
+
+@pytest.mark.parametrize("header", ["Head\tRELATION\tTail", "Relation\ta\tb", "s\tpredicate\to"])
+def test_a_header_in_text_has_a_word_for_relations(tmp_path: Path, header: str) -> None:
+    (notice,) = read_named(write(tmp_path / "a.tsv", f"{header}\nr\ta\tb\n")).notices
+    assert notice.endswith("plain text has none: read as a fact")
+
+
+@pytest.mark.parametrize("name", ["a.nt", "a.txt", "a"])
+def test_rdf_is_refused_with_what_to_do(tmp_path: Path, name: str) -> None:
+    text = '# a comment\n\n<http://a> <http://p> "text" .\n_:b <http://p> <http://c>.\n'
+    path = write(tmp_path / name, text)
+    with pytest.raises(FactFileError) as caught:
+        read_named(path)
+    hint = "convert it to lines of relation, subject and object, separated by tabs"
+    assert str(caught.value) == f"{path}: RDF is not read yet; {hint}"
+    assert rows_of(read_named(path, "tsv"))[1][0] == "<http://a>"
+    write(path, "@prefix a: <http://a> .\na:b a:c a:d .\n")
+    with pytest.raises(FactFileError, match=r"RDF is not read yet"):
+        read_named(path)
 
 
 def test_text_is_literal_unless_it_is_called_escaped(tmp_path: Path) -> None:
@@ -254,3 +311,31 @@ def test_numbers_in_json_stay_as_they_are_written(tmp_path: Path) -> None:
     assert rows_of(read_named(path)) == [
         ("r", "1.10", "1e3", "0.1000000000000000001", "12345678901234567890")
     ]
+
+
+@pytest.mark.parametrize(
+    ("header", "separator", "roles"),
+    [
+        ("Name, Vorname;Produkt;Ort", ";", ("Name, Vorname", "Produkt", "Ort")),
+        ("a|b|c", "|", ("a", "b", "c")),
+        ("a\tb\tc", "\t", ("a", "b", "c")),
+        ("a,b;c,d", ",", ("a", "b;c", "d")),
+        ('"a;b;c;d",b,c', ",", ("a;b;c;d", "b", "c")),
+        ("a;b,c", ",", ("a;b", "c")),
+    ],
+)
+def test_a_header_is_split_at_the_separator_that_it_has_most(
+    tmp_path: Path, header: str, separator: str, roles: tuple[str, ...]
+) -> None:
+    row = separator.join(["x"] * len(roles))
+    assert read_named(write(tmp_path / "a.csv", f"{header}\n{row}\n")).signatures == (roles,)
+
+
+def test_the_keys_of_predictions_are_ignored_in_json_lines(tmp_path: Path) -> None:
+    record = {"relation": "r", "entities": ["a", "b"], "confidence": 0.5, "plausibility": -1.5}
+    record |= {"score": 1, "probability": 0.1, "rank": 2, "known": False}
+    path = write(tmp_path / "a.jsonl", json.dumps(record))
+    assert rows_of(read_named(path)) == [("r", "a", "b")]
+    path = write(tmp_path / "b.jsonl", json.dumps({**record, "weight": 1}))
+    with pytest.raises(FactFileError, match=r"found the keys 'relation', .*'weight'"):
+        read_named(path)

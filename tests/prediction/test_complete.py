@@ -49,6 +49,7 @@ def test_missing_facts_are_written_in_every_form_and_resumed(
     complete(answerer, request, lines)
     records = [json.loads(line) for line in lines.read_text().splitlines()]
     assert [record["entities"] for record in records] == [row[1:4] for row in rows]
+    assert [rating.fact[1:] for rating in demo_run.rate(lines)] == [tuple(row[1:4]) for row in rows]
     for name, column in (("confidence", -2), ("plausibility", -1)):
         numbers = pytest.approx([float(row[column]) for row in rows], abs=1e-6)
         assert [record[name] for record in records] == numbers

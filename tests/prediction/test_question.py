@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import polars as pl
 import pytest
 
 import getd
 from getd.errors import FactError, FactFileError
 from getd.facts.facts import join
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.prediction.question import parse_question, read_facts, read_questions
+from getd.prediction.question import (
+    parse_question,
+    read_facts,
+    read_new_facts,
+    read_questions,
+)
 from getd.run import Run
 
 
@@ -99,3 +107,95 @@ def test_a_role_that_stands_twice(tmp_path: Path) -> None:
     _, blocks = read_facts(tmp_path / "facts.csv", kb)
     expected = join(*kb.splits.values())[4]
     assert sorted(kb.decode(blocks[4])) == sorted(kb.decode(expected))
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> KnowledgeBase:
+    """The knowledge base of a table without relations."""
+    (tmp_path / "orders.csv").write_text("who,what\nann,tea\nbob,milk\ncid,tea\n")
+    return getd.load(tmp_path / "orders.csv")
+
+
+def test_a_table_without_relations_has_the_only_relation_of_the_run(
+    orders: KnowledgeBase, tmp_path: Path
+) -> None:
+    path = tmp_path / "other.csv"
+    path.write_text("what,who\nmilk,ann\n")
+    _, blocks = read_facts(path, orders)
+    assert orders.decode(blocks[2]) == [("orders", "ann", "milk")]
+    frame = pl.DataFrame({"who": ["ann", "bob"], "what": ["?", "tea"]})
+    assert [question.text for question in read_questions(frame[:1], orders)] == [
+        ("orders", "ann", "?")
+    ]
+    assert read_new_facts(frame[1:], orders) == [(0, ["bob", "tea"])]
+
+    path.write_text("who,shop\nann,north\n")
+    message = r"relation 'orders' has the roles who, what, found who, shop"
+    with pytest.raises(FactFileError, match=message):
+        read_facts(path, orders)
+
+
+def test_a_table_without_relations_has_the_only_relation_with_its_roles() -> None:
+    tables = {
+        "relation": ["buys", "visits", "likes"],
+        "who": ["ann", "ann", "bob"],
+        "what": ["tea", None, "tea"],
+        "shop": [None, "north", None],
+    }
+    kb = KnowledgeBase.from_dataframe({"train": pl.DataFrame(tables)})
+    _, blocks = read_facts(pl.DataFrame({"shop": ["north"], "who": ["bob"]}), kb)
+    assert kb.decode(blocks[2]) == [("visits", "bob", "north")]
+    message = r"^facts:1: unknown relation 'facts'; known: 'buys', 'likes', 'visits'"
+    with pytest.raises(FactFileError, match=message):
+        read_facts(pl.DataFrame({"what": ["tea"], "who": ["bob"]}), kb)
+
+
+def test_a_file_that_is_called_as_a_relation_has_that_relation(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"relation": ["buys", "likes"], "who": ["ann"] * 2, "what": ["tea"] * 2})
+    kb = KnowledgeBase.from_dataframe({"train": frame})
+    (tmp_path / "likes.csv").write_text("who,what\nann,tea\n")
+    _, blocks = read_facts(tmp_path / "likes.csv", kb)
+    assert kb.decode(blocks[2]) == [("likes", "ann", "tea")]
+
+
+def test_of_many_relations_only_the_nearest_is_named() -> None:
+    kb = KnowledgeBase.from_facts({"train": [(f"r{i}", "a", "b") for i in range(6)]})
+    with pytest.raises(FactError, match=r"^unknown relation 'xyz'$"):
+        parse_question(kb, "xyz", ["a", "?"])
+
+
+@pytest.fixture
+def numbers() -> KnowledgeBase:
+    return KnowledgeBase.from_facts({"train": [(1, 3, 2.5, "000"), (1, 4, 2.5, "001")]})
+
+
+def test_numbers_in_a_question_are_names(numbers: KnowledgeBase) -> None:
+    question = parse_question(numbers, 1, [3, "?", "000"])  # type: ignore[arg-type]
+    assert question.text == ("1", "3", "?", "000")
+    assert parse_question(numbers, "1", np.array([3, "?", "000"])).position == 1  # type: ignore[arg-type]
+    assert parse_question(numbers, "1", {"e1": 3, "e2": np.float64(2.5), "e3": "?"}).position == 2
+    assert parse_question(numbers, "?", [np.int64(3), 2.5, "000"]).position is None
+
+
+@pytest.mark.parametrize(
+    ("relation", "entities", "message"),
+    [
+        ("1", ["?", None, "000"], "expected a name, found None"),
+        ("1", ["?", True, "000"], "expected a name, found True"),
+        ("1", ["?", float("nan"), "000"], "expected a name, found nan"),
+        ("1", ["?", "", "000"], "expected a name, found ''"),
+        (None, ["?", 2.5, "000"], "expected a name, found None"),
+        ("1", {"e1": "?", "e2": None, "e3": "000"}, "expected a name, found None"),
+        ("1", {1: "?"}, "relation '1' has the roles e1, e2, e3, found 1; did you mean 'e1'?"),
+        ("1", "?", "expected a list of names, found '?'"),
+        ("1", None, "expected a list of names, found None"),
+        (7, ["?", 2.5, "000"], "unknown relation '7'; known: '1'"),
+        ("1", ["?", 7, "000"], "unknown entity '7'"),
+    ],
+)
+def test_values_that_are_no_names_are_one_line(
+    numbers: KnowledgeBase, relation: Any, entities: Any, message: str
+) -> None:
+    with pytest.raises(FactError) as caught:
+        parse_question(numbers, relation, entities)
+    assert str(caught.value) == message

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import getd
 from getd.facts.knowledge_base import KnowledgeBase
+from getd.memory.memory import Memory
+from getd.memory.with_memory import WithMemory
+from getd.models.base import ScoringModel
+from getd.models.registry import make_model, model_settings
 from getd.runs.records import HistoryLine
+from getd.runs.sizes import model_sizes
+from getd.training.callbacks import Callbacks
 from getd.training.health import largest_fall, training_notices
 from tests.evaluation.reference_evaluation import Table
 
@@ -69,3 +76,44 @@ def test_a_fall_is_told_with_its_epochs(counted: KnowledgeBase) -> None:
         "validation MRR fell from 0.700 (epoch 2) to 0.300 (epoch 3); the best weights were kept; "
         'try a smaller training.learning_rate, training.clip=1 or model.norm="rms"'
     ]
+
+
+def remembered(kb: KnowledgeBase, model: ScoringModel) -> WithMemory:
+    return WithMemory(model, Memory.from_facts(kb.split("train"), kb.n_entities), {})
+
+
+def test_a_run_with_a_memory_is_not_told_to_remember(counted: KnowledgeBase) -> None:
+    model = remembered(counted, Table(1, counted.n_entities))
+    (notice,) = training_notices(model, counted, lines(0.6))
+    assert notice.endswith("; try more training.epochs or getd tune")
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "advice"),
+    [
+        ("encoder", {}, "--set model.kind=attention or a smaller training.learning_rate"),
+        ("encoder", {"kind": "attention"}, "a smaller training.learning_rate"),
+        ("n-cp", {}, "a smaller training.learning_rate"),
+    ],
+)
+def test_a_memory_does_not_hide_that_its_model_learnt_little(
+    counted: KnowledgeBase, name: str, settings: dict[str, Any], advice: str
+) -> None:
+    bare = make_model(name, model_settings(name, settings), model_sizes(counted))
+    (notice,) = training_notices(remembered(counted, bare.eval()), counted, lines(0.2, 0.45))
+    assert notice.startswith("validation MRR 0.450 of the model alone is below half of that of ")
+    assert "counting (lookup: 1.000), and 0." in notice
+    assert notice.endswith(f" with its memory; try {advice}")
+
+
+def test_a_training_without_validation_says_what_it_goes_without(
+    counted: KnowledgeBase, tmp_path: Path
+) -> None:
+    choices: list[str] = []
+    callbacks = Callbacks(on_choice=choices.append)
+    alone = counted.with_splits(train=counted.split("train"))
+    getd.train(alone, "n-cp", tmp_path / "run", epochs=1, callbacks=callbacks)
+    expected = "no validation facts: no early stopping, no memory and no confidence of answers"
+    assert choices == [expected]
+    getd.train(counted, "n-cp", tmp_path / "other", epochs=1, callbacks=callbacks)
+    assert choices == [expected]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from collections.abc import Callable
 from itertools import count
@@ -292,3 +293,12 @@ def test_a_training_that_gets_more_epochs_fits_what_was_fitted_to_its_weights_ag
     assert all(after[name]["fitted_to"] != before[name]["fitted_to"] for name in before)
     assert getd.open_run(run).notices == ()
     assert len(RunFolder(run).read_history()) == 20
+
+
+def test_the_command_that_resumes_is_quoted_for_the_shell(tmp_path: Path) -> None:
+    out = tmp_path / "my run; $HOME"
+    stop = Callbacks(should_stop=lambda: True)
+    with pytest.raises(Interrupted) as caught:
+        getd.train(tiny_knowledge_base(), out=out, config=CONFIG, callbacks=stop)
+    words = shlex.split(str(caught.value))
+    assert words[-1] == str(out)

@@ -221,12 +221,12 @@ def test_a_resumed_search_ends_as_one_that_was_not_stopped(
     kb: KnowledgeBase, ample: tuple[Path, World], tmp_path: Path, interrupt_after: int
 ) -> None:
     """The run is the same, and no batch but those of a lost epoch is trained twice."""
-    out = tmp_path / "run"
+    out = tmp_path / "a run"
     world = World()
     world.interrupt_after = interrupt_after
     with pytest.raises(Interrupted) as stopped:
         search(kb, out, AMPLE, world)
-    again = f"getd train --resume --budget {AMPLE:g} --out {out}"
+    again = f"getd train --resume --budget {AMPLE:g} --out '{out}'"
     assert str(stopped.value) == f"resume with: {again}"
     assert not out.exists()
     done = {name for name, each in states(out).items() if each["standing"] != "running"}
@@ -241,7 +241,7 @@ def test_a_resumed_search_ends_as_one_that_was_not_stopped(
     assert weights[0].read_bytes() == weights[1].read_bytes()
     surplus = world.batches - ample[1].batches
     assert sum(surplus.values()) <= BATCHES + 1
-    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    assert list(tmp_path.iterdir()) == [out]
 
 
 def states(out: Path) -> dict[str, dict[str, Any]]:

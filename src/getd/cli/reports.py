@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from getd import Answer, Evaluation, Question, Run
 
 METRICS = {"mrr": "MRR", "hits_at_1": "Hits@1", "hits_at_3": "Hits@3", "hits_at_10": "Hits@10"}
+MAX_NAMES = 3  # in a notice
 values_of = attrgetter(*METRICS)  # the metrics that tables show
 
 
@@ -101,3 +102,19 @@ def show_answers(question: Question, answers: Sequence[Answer], right: str | Non
         values = [getattr(answer, name) for name in columns.values()]
         rows.append([answer.name, *values, mark])
     print_table(fact_text(question.text), ["answer", *columns, ""], rows)
+
+
+def guess_notices(run: Run, questions: Sequence[Question]) -> list[str]:
+    """Say which names in questions no training fact has, if there are any."""
+    from getd.prediction.question import names_without_facts
+
+    names = names_without_facts(run.kb, questions)
+    if not names:
+        return []
+    shown = ", ".join(map(repr, names[:MAX_NAMES]))
+    if len(names) > MAX_NAMES:
+        shown += f" and {len(names) - MAX_NAMES:,} more"
+
+    verb = "has" if len(names) == 1 else "have"
+    pronoun = "it" if len(names) == 1 else "them"
+    return [f"{shown} {verb} no training fact, so answers about {pronoun} are guesses"]

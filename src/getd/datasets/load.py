@@ -13,6 +13,7 @@ from getd.datasets.download import Progress
 from getd.datasets.settings import DataSettings
 from getd.datasets.synthetic import SYNTHETIC, synthetic_facts
 from getd.errors import DataNotFound, FactError, nearest
+from getd.facts.frames import is_frame
 from getd.facts.knowledge_base import KnowledgeBase, split_notice, tuples_to_named
 from getd.facts.named import NamedFacts, concatenate
 from getd.facts.role_order import RoleOrder
@@ -60,9 +61,26 @@ def load(data: str | Path, *, progress: Progress | None = None, **settings: Any)
     settings
         See :class:`getd.datasets.settings.DataSettings`.
     """
+    if not isinstance(data, str | Path):
+        expected = "expected a path or the name of a data set"
+        hint = "; for facts in Python there are KnowledgeBase.from_facts and from_dataframe"
+        raise FactError(f"{expected}, found {type(data).__name__}{hint}")
     checked = build(DataSettings, settings, "data")
     named = read_data(data, checked, progress).split(checked.seed)
     return KnowledgeBase.from_named(named.name, named.splits, named.notices)
+
+
+def to_knowledge_base(data: Any) -> KnowledgeBase:
+    """Return a knowledge base as it is; load a path or a name, and read tuples or data frames."""
+    if isinstance(data, KnowledgeBase):
+        return data
+    if isinstance(data, str | Path):
+        return load(data)
+
+    parts = list(data.values()) if isinstance(data, Mapping) else [data]
+    if any(is_frame(part) for part in parts):
+        return KnowledgeBase.from_dataframe(data)
+    return KnowledgeBase.from_facts(data)
 
 
 def read_data(data: str | Path, settings: DataSettings, progress: Progress | None) -> NamedSplits:

@@ -32,7 +32,7 @@ def evaluate(
     ties: Ties = "realistic",
     sample: Sample = None,
     seed: int = 0,
-    by: Sequence[str] = GROUPINGS,
+    by: str | Sequence[str] = GROUPINGS,
     baselines: bool = True,
     provenance: Provenance = TRAINED_ON_TRAIN,
 ) -> Evaluation:
@@ -46,7 +46,8 @@ def evaluate(
     frequency and lookup, counted on the facts trained on, are measured as well. ``provenance`` says
     how the model came to be; by default it was trained on train.
     """
-    for grouping in by:
+    groupings = [by] if isinstance(by, str) else by
+    for grouping in groupings:
         check_choice("by", grouping, GROUPINGS)
     trained_on = provenance.trained_on
     facts = kb.split(split)
@@ -61,7 +62,7 @@ def evaluate(
             baseline_ranks[name] = questions.rank(baseline)
 
     groups = {}
-    for grouping in by:
+    for grouping in groupings:
         measured = {}
         for group, mask in group_questions(grouping, blocks, kb, trained_on):
             metrics = questions.measure(ranks, mask).as_dict()

@@ -82,7 +82,7 @@ def columns_to_named(table: Columns, relation: str, order: RoleOrder) -> NamedFa
     if relation_column is None:
         fact = f"{relation}({', '.join(entities.header)})"
         notice = f"{problems.path}: no column 'relation', so each row is a fact {fact}"
-        return replace(named, notices=(notice,))
+        return replace(named, notices=(notice,), has_relations=False)
     return named
 
 

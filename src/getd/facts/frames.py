@@ -1,11 +1,14 @@
 """Data frames to named facts: columns of any type become text."""
 
 import json
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from datetime import datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from getd.errors import FactError, FactFileError
@@ -15,12 +18,20 @@ from getd.facts.role_order import RoleOrder
 from getd.io.panics import Panic, panics_as_errors
 from getd.io.problems import Problems
 
+# The fraction of a second; the group is what is left of it without the zeros at its end.
+_FRACTION = r"(\.\d*[1-9])0*|\.0+"
+
+
+def is_frame(value: object) -> bool:
+    """Whether a value looks like a data frame of some library."""
+    return hasattr(value, "columns") or hasattr(value, "collect_schema")
+
 
 def frame_to_named(frame: Any, name: str, relation: str, order: RoleOrder) -> NamedFacts:
     """Facts from a polars, pandas or Arrow table."""
     if not isinstance(relation, str) or not relation:
         raise FactError(f"expected the name of a relation, found {relation!r}")
-    return table_to_named(_to_polars(frame), name, relation, order)
+    return table_to_named(_to_polars(frame, name), name, relation, order)
 
 
 def table_to_named(table: pl.DataFrame, name: str, relation: str, order: RoleOrder) -> NamedFacts:
@@ -50,7 +61,8 @@ def check_header(path: Path | str, header: Sequence[str], location: str) -> None
     counts = Counter(header)
     repeated = next((name for name in header if counts[name] > 1), None)
     if not all(header):
-        problem = "an empty one"
+        empty = list(header).index("") + 1
+        problem = f"column {empty} without one; name it or delete it"
     elif repeated is not None:
         problem = f"{repeated!r} twice"
     elif any("\0" in name for name in header):
@@ -69,19 +81,24 @@ def _text(table: str, column: pl.Series) -> pl.Series:
     try:
         if column.dtype.is_nested() or column.dtype in (pl.Object, pl.Duration):
             raise TypeError
-        return column.cast(pl.String).fill_null("")
+        is_time = column.dtype == pl.Time  # which a cast would cut at whole seconds
+        text = column.dt.to_string("%T%.f") if is_time else column.cast(pl.String)
     except (TypeError, pl.exceptions.PolarsError):
         message = f"expected text in column {column.name!r}, found {column.dtype}"
         raise FactFileError(table, message) from None
 
+    if column.dtype.is_temporal():
+        text = text.str.replace(_FRACTION, "${1}")
+    return text.fill_null("")
 
-def _to_polars(frame: Any) -> pl.DataFrame:
+
+def _to_polars(frame: Any, name: str) -> pl.DataFrame:
     if isinstance(frame, pl.LazyFrame):
         return frame.collect()
     if isinstance(frame, pl.DataFrame):
         return frame
     if type(frame).__module__.partition(".")[0] == "pandas" and hasattr(frame, "columns"):
-        return _from_pandas(frame)
+        return _from_pandas(frame, name)
     try:
         return pl.DataFrame(frame)
     except (TypeError, ValueError, pl.exceptions.PolarsError):
@@ -89,18 +106,46 @@ def _to_polars(frame: Any) -> pl.DataFrame:
         raise FactError(message) from None
 
 
-def _from_pandas(frame: Any) -> pl.DataFrame:
-    """Convert cell by cell, which needs no Arrow."""
-    names = [str(name) for name in frame.columns]
+def _from_pandas(frame: Any, table: str) -> pl.DataFrame:
+    """Convert the columns, after the levels of the index that have a name; this needs no Arrow."""
+    columns = []
+    for level, name in enumerate(frame.index.names):
+        if name is not None:
+            columns.append((str(name), frame.index.get_level_values(level).to_series()))
+    for i, name in enumerate(frame.columns):
+        columns.append((str(name), frame.iloc[:, i]))
+
+    names = [name for name, _ in columns]
     if len(set(names)) < len(names):
         repeated = max(names, key=names.count)
         message = f"expected a name of its own for every column, found {repeated!r} twice"
         raise FactError(message)
+    return pl.DataFrame([_pandas_column(table, *column) for column in columns])
 
-    columns = []
-    for i, name in enumerate(names):
-        column = frame.iloc[:, i]
-        cells = zip(column, column.isna(), strict=True)
-        texts = [None if is_missing else str(cell) for cell, is_missing in cells]
-        columns.append(text_series(name, texts))
-    return pl.DataFrame(columns)
+
+def _pandas_column(table: str, name: str, column: Any) -> pl.Series:
+    """Convert fractions as they are, and other cells one by one to the text that polars has."""
+    if column.dtype.kind == "f":
+        width = min(max(column.dtype.itemsize, 4), 8)
+        return pl.Series(name, column.to_numpy(f"f{width}", na_value=np.nan))
+
+    texts: list[str | None] = []
+    for cell, is_missing in zip(column, column.isna(), strict=True):
+        try:
+            texts.append(None if is_missing else _cell_text(cell))
+        except (TypeError, UnicodeDecodeError):
+            message = f"expected text in column {name!r}, found {type(cell).__name__}"
+            raise FactFileError(table, message) from None
+    return text_series(name, texts)
+
+
+def _cell_text(cell: object) -> str:
+    if isinstance(cell, bytes):
+        return cell.decode()
+    if isinstance(cell, bool | np.bool_):
+        return str(cell).lower()
+    if isinstance(cell, datetime | time):
+        return re.sub(_FRACTION, r"\1", str(cell))
+    if isinstance(cell, timedelta) or (isinstance(cell, Iterable) and not isinstance(cell, str)):
+        raise TypeError
+    return str(cell)

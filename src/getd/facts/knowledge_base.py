@@ -1,7 +1,6 @@
 """The knowledge base: vocabularies, and facts in splits, a block per arity. Immutable."""
 
 import html
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +17,7 @@ from getd.facts.encode import Duplicates, encode, relations_of, used_entities
 from getd.facts.facts import Blocks, Facts, count
 from getd.facts.frames import frame_to_named
 from getd.facts.known_answers import KnownAnswers
-from getd.facts.named import NamedFacts, NamedFactsBuilder
+from getd.facts.named import NamedFacts, NamedFactsBuilder, is_name
 from getd.facts.relation import Relation, default_roles, relation_labels
 from getd.facts.role_order import RoleOrder
 from getd.facts.row_index import RowIndex
@@ -140,15 +139,17 @@ class KnowledgeBase:
         cls, source: Any, read: Callable[[Any, str], NamedFacts], name: str, seed: int
     ) -> Self:
         if not isinstance(source, Mapping):
-            splits = split_named(read(source, "the table"), seed)
-            return cls.from_named(name, splits, [split_notice(seed)])
+            named = read(source, "the table")
+            notices = [*named.notices, split_notice(seed)]
+            return cls.from_named(name, split_named(named, seed), notices)
 
         for split in source:
             if split not in SPLITS:
                 hint = nearest(str(split), SPLITS)
                 raise FactError(f"expected the splits {', '.join(SPLITS)}, found {split!r}{hint}")
         splits = {split: read(part, f"the {split} table") for split, part in source.items()}
-        return cls.from_named(name, splits)
+        notices = [notice for named in splits.values() for notice in named.notices]
+        return cls.from_named(name, splits, notices)
 
     @property
     def n_entities(self) -> int:
@@ -204,15 +205,15 @@ class KnowledgeBase:
 
 def tuples_to_named(facts: Iterable[Sequence[Any]]) -> NamedFacts:
     """Named facts from tuples ``(relation, entity, …)``; numbers become text."""
+    if isinstance(facts, str) or not isinstance(facts, Iterable):
+        raise FactError(f"expected tuples of a relation and entities, found {facts!r}")
     builder = NamedFactsBuilder()
     for row, fact in enumerate(facts):
         if isinstance(fact, str) or not isinstance(fact, Sequence) or len(fact) < 2:
             expected = "a relation and at least one entity"
             raise FactError(f"fact {row}: expected {expected}, found {fact!r}")
         for name in fact:
-            is_number = isinstance(name, int | float) and not isinstance(name, bool)
-            is_name = isinstance(name, str) or (is_number and math.isfinite(name))
-            if not is_name or name == "" or "\0" in str(name):
+            if not is_name(name):
                 raise FactError(f"fact {row}: expected names, found {name!r}")
 
         relation, *entities = map(str, fact)

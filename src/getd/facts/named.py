@@ -4,9 +4,11 @@ Names get numbers as they arrive, and facts hold these numbers. Role signatures 
 so facts of many signatures cost no more than facts of one.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -54,6 +56,7 @@ class NamedFacts:
     relations: pl.Series  # names, text
     entities: pl.Series  # names, text
     notices: tuple[str, ...] = ()  # messages to the user about the reading
+    has_relations: bool = True  # False: a table without relations, which has that of its file
 
     def __len__(self) -> int:
         return sum(len(block) for block in self.blocks.values())
@@ -77,8 +80,14 @@ class NamedFacts:
 
     def first(self) -> tuple[int, str]:
         """Arity and relation of the first fact."""
-        arity, block = min(self.blocks.items(), key=lambda item: item[1].row[0])
-        return arity, self.relations[int(block.relation[0])]
+        relation, *entities = self.first_names()
+        return len(entities), relation
+
+    def first_names(self) -> list[str]:
+        """The relation and the entities of the first fact."""
+        block = min(self.blocks.values(), key=lambda block: block.row[0])
+        relation = self.relations[int(block.relation[0])]
+        return [relation, *self.entities.gather(block.entities[0])]
 
 
 def new_block(row: Ids, relation: Codes, signature: Codes, entities: Codes) -> Block:
@@ -194,6 +203,13 @@ class NamedFactsBuilder:
             self.add_block(block)
         self._pending = {}
         self._n_pending = 0
+
+
+def is_name(value: object) -> bool:
+    """Whether a value of Python is a name: text that is not empty and has no NUL, or a number."""
+    if isinstance(value, str):
+        return value != "" and "\0" not in value
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def text_series(name: str, values: Sequence[str | None]) -> pl.Series:

@@ -1,36 +1,43 @@
 """A relation and its entities as a person writes them, to ids: entities in order, or by role."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
+import polars as pl
 
 from getd.errors import FactError, UnknownName, nearest
 from getd.facts.facts import Facts
 from getd.facts.knowledge_base import KnowledgeBase
-from getd.facts.named import NamedFacts
+from getd.facts.named import NamedFacts, is_name
 from getd.facts.relation import default_roles
 from getd.io.problems import Problems
 
 # In order, or by role; a role that a relation has several times has a list of names.
-ByRole = Mapping[str, str | Sequence[str]]
-Names = Sequence[str] | ByRole
+Name = str | float  # numbers become text
+ByRole = Mapping[str, Name | Sequence[Name]]
+Names = Sequence[Name] | ByRole
 Parsed = tuple[int, list[str]]  # the id of a relation, and names in the order of its roles
 OPEN = "?"  # stands for what a question asks for
+MAX_LISTED = 5  # relations that a message lists
 T = TypeVar("T")
 
 
 def parse_names(kb: KnowledgeBase, relation: str, entities: Names) -> Parsed:
     """Find the relation's id and put the names in the order of its roles; entities may be new."""
+    relation = to_name(relation)
     if relation == OPEN:
         raise FactError("expected the name of a relation, found '?'")
     if isinstance(entities, Mapping):
         return _parse_roles(kb, relation, entities)
-    return _relation_of_arity(kb, relation, len(entities)), list(entities)
+
+    names = to_names(entities)
+    return _relation_of_arity(kb, relation, len(names)), names
 
 
 def parse_fact(kb: KnowledgeBase, relation: str, entities: Names) -> Facts:
@@ -82,8 +89,28 @@ def parse_each(path: Path, named: NamedFacts, parse: Callable[[str, Names], T]) 
     return [item for _, item in sorted(parsed, key=itemgetter(0))]
 
 
+def with_known_relation(kb: KnowledgeBase, named: NamedFacts) -> NamedFacts:
+    """Give a table without relations the only one of the knowledge base that it can have.
+
+    That is the only relation with its roles, or the only one at all; a relation that is known by
+    the name that the table has, or has got from its file, stays.
+    """
+    if named.has_relations or named.first()[1] in kb.relations_named:
+        return named
+
+    roles = sorted(named.signatures[0])
+    numbers = range(kb.n_relations)
+    fitting = [number for number in numbers if sorted(kb.signatures[number].roles) == roles]
+    candidates = fitting or list(numbers)
+    if len(candidates) > 1:
+        return named
+    label = pl.Series(kb.relations.decode(candidates), dtype=pl.String)
+    return replace(named, relations=label.new_from_index(0, len(named.relations)))
+
+
 def find_relation(kb: KnowledgeBase, name: str) -> int:
     """Find the relation with this label, or with this name if only one relation has it."""
+    name = to_name(name)
     if name in kb.relations:
         return kb.relations.id(name)
 
@@ -93,7 +120,7 @@ def find_relation(kb: KnowledgeBase, name: str) -> int:
     if candidates:
         labels = ", ".join(kb.relations.decode(candidates))
         raise FactError(f"relation {name!r} is one of {labels} here; name one of these")
-    raise UnknownName(f"unknown relation {name!r}", lambda: nearest(name, list(kb.relations)))
+    raise _unknown_relation(name, list(kb.relations))
 
 
 def _relation_of_arity(kb: KnowledgeBase, name: str, arity: int) -> int:
@@ -117,8 +144,10 @@ def _parse_roles(kb: KnowledgeBase, relation: str, entities: ByRole) -> Parsed:
     candidates = _relations_called(kb, relation)[0]
     counts = {}
     names_left = {}
-    for role, given in entities.items():
-        names = [given] if isinstance(given, str) else list(given)
+    for key, given in entities.items():
+        role = to_name(key)
+        is_list = isinstance(given, Iterable) and not isinstance(given, str)
+        names = to_names(given if is_list else [given])
         if not names:
             raise FactError(f"expected a name for the role {role!r}, found an empty list")
         counts[role] = len(names)
@@ -129,7 +158,7 @@ def _parse_roles(kb: KnowledgeBase, relation: str, entities: ByRole) -> Parsed:
             return relation_id, [next(names_left[role]) for role in roles]
 
     roles = kb.signatures[candidates[0]].roles
-    unknown = next((role for role in entities if role not in roles), None)
+    unknown = next((role for role in counts if role not in roles), None)
     hint = nearest(unknown, roles) if unknown else ""
     listed = ", ".join(Counter(counts).elements()) or "none"
     raise FactError(f"relation {relation!r} has the roles {', '.join(roles)}, found {listed}{hint}")
@@ -140,6 +169,29 @@ def _relations_called(kb: KnowledgeBase, name: str) -> list[list[int]]:
     labelled = [kb.relations.id(name)] if name in kb.relations else []
     groups = [labelled, kb.relations_named.get(name, [])]
     if not any(groups):
-        known = kb.relations_named
-        raise UnknownName(f"unknown relation {name!r}", lambda: nearest(name, sorted(known)))
+        raise _unknown_relation(name, sorted(kb.relations_named))
     return [group for group in groups if group]
+
+
+def _unknown_relation(name: str, known: Sequence[str]) -> UnknownName:
+    def hint() -> str:
+        near = nearest(name, known)
+        if near or len(known) > MAX_LISTED:
+            return near
+        return f"; known: {', '.join(map(repr, known))}"
+
+    return UnknownName(f"unknown relation {name!r}", hint)
+
+
+def to_name(value: object) -> str:
+    """Return a name as text; only text and finite numbers are names."""
+    if not is_name(value):
+        raise FactError(f"expected a name, found {value!r}")
+    return str(value)
+
+
+def to_names(values: object) -> list[str]:
+    """Return a list of names as text."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise FactError(f"expected a list of names, found {values!r}")
+    return [to_name(value) for value in values]

@@ -20,6 +20,8 @@ from getd.formats.format import Head
 from getd.io.lines import BOM, MAX_LINE, Piece, read_pieces
 from getd.io.problems import Problems
 
+LONE_RETURN = "lines that end with a carriage return alone"
+
 _Group = list[tuple[int, list[str]]]  # rows of one length, each with the line it begins on
 
 # Rows with the same number of fields: the column ``line``, where each row begins, and the columns
@@ -44,6 +46,16 @@ def report_empty(rows: Rows, problems: Problems) -> bool:
         number = fields.index(None) + 1
         problems.add(line, f"expected a name in every field, found field {number} empty")
     return not with_empty.is_empty()
+
+
+def report_returns(piece: Piece, problems: Problems) -> None:
+    """Add every line with a carriage return that is not before its end to the problems."""
+    if b"\r" not in piece.data:
+        return
+    lines = piece.data.replace(b"\r\n", b"\n").split(b"\n")
+    for number, line in enumerate(lines, start=piece.first_line):
+        if b"\r" in line:
+            problems.add(number, "expected lines that end with a line feed, found " + LONE_RETURN)
 
 
 def line_numbers(piece: Piece) -> Ids:
@@ -132,6 +144,7 @@ def read_csv_rows(path: Path, separator: str, problems: Problems) -> Iterator[Ro
         if b'"' in piece.data:
             yield from _quoted_rows(piece, pieces, separator, problems)
             return
+        report_returns(piece, problems)
         yield from split_fields(piece.data, line_numbers(piece), separator)
 
 

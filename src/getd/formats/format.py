@@ -12,6 +12,7 @@ from getd.facts.relation import Relation
 from getd.facts.role_order import RoleOrder
 from getd.io.lines import read_pieces
 
+RDF_LINES = 5  # that are looked at
 COMPRESSED = (".gz", ".zst")
 
 
@@ -57,6 +58,18 @@ class Head:
         """Whether an object or a list begins, in a file that is not called CSV or TSV."""
         begins = self.first.lstrip().startswith(("{", "["))
         return begins and self.ending not in (".csv", ".tsv")
+
+    @property
+    def looks_like_rdf(self) -> bool:
+        """Whether the first lines are N-Triples, ``<subject> … <object> .``, or begin Turtle."""
+        if self.first.lower().startswith(("@prefix ", "@base ")):
+            return True
+        first = [line.strip() for line in self.lines[:RDF_LINES]]
+        statements = [line for line in first if not line.startswith("#")]
+        is_triple = [
+            line.startswith(("<", "_:")) and line.endswith((" .", ">.")) for line in statements
+        ]
+        return bool(is_triple) and all(is_triple)
 
     @cached_property
     def json_value(self) -> dict[str, Any] | list[Any] | None:

@@ -23,6 +23,8 @@ Record = dict[str, Any]  # as parsed: numbers are texts
 
 _KEYS = ({"relation", "entities"}, {"relation", "entities", "roles"})
 _EXPECTED = '{"relation": name, "entities": [name, …] or {role: name, …}}'
+# What predictions add to facts
+IGNORED_KEYS = {"confidence", "plausibility", "score", "probability", "rank", "known"}
 MAX_SHOWN = 40  # characters of a wrong value in a message
 
 
@@ -45,7 +47,7 @@ def read_jsonl(path: Path, options: ReadOptions) -> NamedFacts:
 
 
 def _parse_fact(record: Record, order: RoleOrder) -> tuple[str, Roles, list[str]]:
-    if set(record) not in _KEYS:
+    if record.keys() - IGNORED_KEYS not in _KEYS:
         raise ValueError(f"expected {_EXPECTED}, found the keys {shown_keys(record)}")
     relation = parse_name(record["relation"])
     entities = record["entities"]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from getd.errors import WriteError
@@ -13,11 +14,16 @@ from getd.facts.encode import block_relations
 from getd.facts.escape import escape, escape_names, unescape_names, wrong_escape
 from getd.facts.named import NamedFacts, NamedFactsBuilder
 from getd.facts.relation import Relation, default_roles, relation_labels
-from getd.formats.csv_rows import Rows, line_numbers, report_empty, split_fields
+from getd.formats.csv_rows import Rows, line_numbers, report_empty, report_returns, split_fields
 from getd.formats.format import Format, Head, ReadOptions
 from getd.formats.line_writer import BlockTexts, write_facts
 from getd.io.lines import read_pieces
 from getd.io.problems import Problems
+
+HEADER_WORDS = {"relation", "predicate"}  # that only a header has
+COMPARED_LINES = 20_000  # the first ones, in which relations are compared with entities
+MIN_RELATIONS = 5  # names, of which a share says something
+MIN_SHARED = 0.2  # of them that are entities too; of data with the relation first, none are
 
 
 def is_tab_separated(head: Head) -> bool:
@@ -34,7 +40,7 @@ def read_text(path: Path, options: ReadOptions) -> NamedFacts:
     """
     builder = NamedFactsBuilder()
     problems = Problems(path)
-    for rows in _read_rows(path):
+    for rows in _read_rows(path, None if options.escaped else problems):
         if rows.width == 2:  # the line and one field
             for line, name in rows.iter_rows():
                 message = f"expected a relation and at least one entity, found only {name!r}"
@@ -45,14 +51,35 @@ def read_text(path: Path, options: ReadOptions) -> NamedFacts:
     problems.check()
 
     facts = builder.build()
-    if len(facts) and facts.first()[1].lower() == "relation":
-        notice = "the first line looks like a header; plain text has none: read as a fact"
-        return replace(facts, notices=(f"{path}: {notice}",))
-    return facts
+    notices = tuple(f"{path}: {notice}" for notice in _notices(facts))
+    return replace(facts, notices=notices)
 
 
-def _read_rows(path: Path) -> Iterator[Rows]:
+def _notices(facts: NamedFacts) -> Iterator[str]:
+    """Say what looks like a header, or like another order of the columns."""
+    if not len(facts):
+        return
+    if HEADER_WORDS & {name.lower() for name in facts.first_names()}:
+        yield "the first line looks like a header; plain text has none: read as a fact"
+
+    relations: set[str] = set()
+    entities: set[str] = set()
+    for block in facts.blocks.values():
+        is_compared = block.row <= COMPARED_LINES
+        relations.update(facts.relations.gather(np.unique(block.relation[is_compared])))
+        entities.update(facts.entities.gather(np.unique(block.entities[is_compared])))
+
+    n_shared = len(relations & entities)
+    if len(relations) >= MIN_RELATIONS and n_shared >= MIN_SHARED * len(relations):
+        share = f"{n_shared:,} of {len(relations):,} relation names are entities too"
+        yield f"the first column looks like an entity: {share}; getd reads the relation first"
+
+
+def _read_rows(path: Path, problems: Problems | None) -> Iterator[Rows]:
+    """Read the fields of all lines; with ``problems``, a carriage return in a line is one."""
     for piece in read_pieces(path):
+        if problems is not None:
+            report_returns(piece, problems)
         for rows in split_fields(piece.data, line_numbers(piece), "\t"):
             if rows.width > 2:
                 yield rows

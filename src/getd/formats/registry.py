@@ -54,7 +54,11 @@ def detect_format(path: Path) -> ReadFormat:
     head = Head(path, ending(path), read_head(path))
     by_priority = sorted(FORMATS.items(), key=lambda item: -item[1].priority)
     matching = (name for name, form in by_priority if form.sniff(head))
-    return next(matching, "tsv")
+    name = next(matching, "tsv")
+    if name == "tsv" and head.looks_like_rdf:
+        expected = "lines of relation, subject and object, separated by tabs"
+        raise FactFileError(path, f"RDF is not read yet; convert it to {expected}")
+    return name
 
 
 def stem(path: Path) -> str:

@@ -9,6 +9,7 @@ A table has a ``relation`` column, or all its rows are facts of one relation. Ot
 
 import csv
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -19,15 +20,23 @@ from getd.facts.columns import Columns, columns_to_named
 from getd.facts.frames import check_header
 from getd.facts.named import NamedFacts
 from getd.facts.relation import Relation, default_roles
-from getd.formats.csv_rows import allow_long_fields, looks_like_csv, read_csv_rows, report
+from getd.formats.csv_rows import (
+    LONE_RETURN,
+    allow_long_fields,
+    looks_like_csv,
+    read_csv_rows,
+    report,
+)
 from getd.formats.format import Format, ReadOptions
 from getd.io.lines import MAX_LINE, read_head
 from getd.io.problems import Problems
 from getd.visible import shorten
 
+SEPARATORS = ",;\t|"
+
 
 def read_csv(path: Path, options: ReadOptions) -> NamedFacts:
-    """Read facts; semicolons or tabs separate fields where the header has no comma."""
+    """Read facts; of comma, semicolon, tab and bar, that which the header has most separates."""
     header, separator, header_line = _read_header(path)
     width = len(header)
     expected = f"expected {width} fields ({shorten(', '.join(header), 150)})"
@@ -60,7 +69,7 @@ def _read_header(path: Path) -> tuple[list[str], str, int]:
     body = text.lstrip("\r\n")
     first = body.split("\n", 1)[0]
     line = text[: len(text) - len(body)].count("\n") + 1
-    separator = next((mark for mark in ",;\t" if mark in first), ",")
+    separator = _separator(first)
 
     allow_long_fields()
     try:
@@ -68,13 +77,23 @@ def _read_header(path: Path) -> tuple[list[str], str, int]:
     except csv.Error as error:
         wrong = f"a broken one ({error})"
         if "\r" in first:
-            wrong = "lines that end with a carriage return alone"
+            wrong = LONE_RETURN
         problem = (f":{line}", f"expected a header of CSV, found {wrong}")
         raise FactFileError(path, [problem]) from None
 
     header = [name.strip() for name in fields]
     check_header(path, header, f":{line}")
     return header, separator, line
+
+
+def _separator(header: str) -> str:
+    """What separates the fields of a header; quotation marks hide what is between them.
+
+    >>> _separator("Name, first name;product;shop"), _separator("a|b"), _separator('"a;b;c",d')
+    (';', '|', ',')
+    """
+    marks = re.sub('"[^"]*"', "", header)
+    return max(SEPARATORS, key=marks.count)  # the first of several
 
 
 def write_csv(facts: NamedFacts, path: Path, relations: Iterable[Relation]) -> None:

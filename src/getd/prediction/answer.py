@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from math import inf, log
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from torch import Tensor
 from getd.arrays import Bools, Floats
 from getd.calibration.calibrate import Calibration
 from getd.calibration.slot_fit import SlotFit
+from getd.errors import ConfigError
 from getd.evaluation.rank_scores import check_finite
 from getd.evaluation.scoring import dot_product_of, log_probabilities
 from getd.facts.facts import Facts, join
@@ -268,6 +270,12 @@ def _log_sum_exp(scores: Tensor, temperature: float) -> Tensor:
     if not (log_sum < inf).all():
         check_finite(log_sum.clamp(min=0))
     return log_sum
+
+
+def check_top(top: int) -> None:
+    """Refuse a number of answers that is none."""
+    if not isinstance(top, Integral) or isinstance(top, bool) or top < 1:
+        raise ConfigError(f"expected top of 1 or more, found {top!r}")
 
 
 def best_columns(scores: Tensor, top: int) -> tuple[Tensor, Tensor]:

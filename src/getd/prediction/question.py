@@ -12,7 +12,7 @@ from getd.arrays import Ids
 from getd.choices import ReadFormat
 from getd.errors import FactError, nearest
 from getd.facts.facts import Facts, join
-from getd.facts.frames import frame_to_named
+from getd.facts.frames import frame_to_named, is_frame
 from getd.facts.knowledge_base import KnowledgeBase, tuples_to_named
 from getd.facts.named import NamedFacts
 from getd.facts.parse import (
@@ -24,6 +24,9 @@ from getd.facts.parse import (
     parse_fact,
     parse_names,
     parse_new_fact,
+    to_name,
+    to_names,
+    with_known_relation,
 )
 from getd.facts.role_order import RoleOrder
 from getd.formats.registry import read_named
@@ -54,8 +57,9 @@ class Question:
 def parse_question(kb: KnowledgeBase, relation: str, entities: Names) -> Question:
     """Parse a question: ``?`` marks what to predict; entities are in order, or by role."""
     relation_id = 0
+    relation = to_name(relation)
     if relation == OPEN and not isinstance(entities, Mapping):
-        names = list(entities)
+        names = to_names(entities)
         if len(names) not in kb.arities:
             expected = " or ".join(map(str, kb.arities))
             raise FactError(
@@ -119,29 +123,53 @@ def positions_of(
     return columns
 
 
+def names_without_facts(kb: KnowledgeBase, questions: Iterable[Question]) -> list[str]:
+    """The names in questions that no training fact has, each once."""
+    has_fact = np.zeros(kb.n_entities, dtype=bool)
+    relations: set[int] = set()
+    for facts in kb.splits.get("train", {}).values():
+        has_fact[facts.entities.ravel()] = True
+        relations.update(np.unique(facts.relation).tolist())
+
+    names = []
+    for question in questions:
+        relation, *entities = question.text
+        if question.open and int(question.fact.relation[0]) not in relations:
+            names.append(relation)
+        given = has_fact[question.fact.entities[0]]
+        for position, name in enumerate(entities):
+            if position not in question.open and not given[position]:
+                names.append(name)
+    return list(dict.fromkeys(names))
+
+
 def read_questions(source: FactSource, kb: KnowledgeBase, form: Form = None) -> list[Question]:
     """Read questions; ``"?"`` marks what to predict."""
-    return parse_each(*_read_named(source, form), partial(parse_question, kb))
+    return parse_each(*_read_named(source, kb, form), partial(parse_question, kb))
 
 
 def read_facts(
     source: FactSource, kb: KnowledgeBase, form: Form = None
 ) -> tuple[list[int], dict[int, Facts]]:
     """Read facts of known names: the index of each row among all blocks, and blocks by arity."""
-    facts = parse_each(*_read_named(source, form), partial(parse_fact, kb))
+    facts = parse_each(*_read_named(source, kb, form), partial(parse_fact, kb))
     by_arity = np.argsort([fact.arity for fact in facts], kind="stable")
     return by_arity.argsort().tolist(), join(*({fact.arity: fact} for fact in facts))
 
 
 def read_new_facts(source: FactSource, kb: KnowledgeBase, form: Form = None) -> list[Parsed]:
     """Read facts of known relations: the relation ids, and names, which may be new."""
-    return parse_each(*_read_named(source, form), partial(parse_new_fact, kb))
+    return parse_each(*_read_named(source, kb, form), partial(parse_new_fact, kb))
 
 
-def _read_named(source: FactSource, form: Form) -> tuple[Path, NamedFacts]:
+def _read_named(source: FactSource, kb: KnowledgeBase, form: Form) -> tuple[Path, NamedFacts]:
     """Read the names of a source; errors call it by the path that is returned."""
+    path = Path("facts")
     if isinstance(source, str | Path):
-        return Path(source), read_named(Path(source), form)
-    if hasattr(source, "columns") or hasattr(source, "collect_schema"):  # a data frame
-        return Path("facts"), frame_to_named(source, "facts", "facts", RoleOrder())
-    return Path("facts"), tuples_to_named(source)
+        path = Path(source)
+        named = read_named(path, form)
+    elif is_frame(source):
+        named = frame_to_named(source, "facts", "facts", RoleOrder())
+    else:
+        named = tuples_to_named(source)
+    return path, with_known_relation(kb, named)

@@ -123,6 +123,8 @@ class Config:
 
         name = model_values.get("name", "getd")
         settings = {key: value for key, value in model_values.items() if key != "name"}
+        if "name" not in model_values:
+            _check_getd_has(settings)
         checked = model_settings(name, settings)
         defaults = dict(MODELS[name].training_defaults)
         if training_values.get("kvsall_loss", "softmax") not in WEIGHTED_LOSSES:
@@ -156,3 +158,16 @@ class Config:
             "training": self.training.model_dump(),
             "memory": self.memory.model_dump(),
         }
+
+
+def _check_getd_has(settings: Mapping[str, Any]) -> None:
+    """Refuse a setting of another model: without the name of a model, settings are those of GETD.
+
+    What no model has is left to the settings, which name the nearest one.
+    """
+    for key in settings:
+        having = [name for name in MODELS if key in MODELS[name].settings.model_fields]
+        if having and "getd" not in having:
+            model = "encoder" if "encoder" in having else having[0]
+            problem = f"getd has no setting model.{key}, and is the model where none is named"
+            raise ConfigError(f"{problem}; {model} has it: add --model {model}")

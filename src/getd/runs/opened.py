@@ -1,6 +1,7 @@
 """An opened run: its folder, its knowledge base, its model, and what was fitted to the model."""
 
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -125,7 +126,7 @@ def open_run(path: str | Path, memory: bool = True) -> OpenedRun:
 
 def _fitted_to_another(folder: RunFolder, name: str, command: str) -> str:
     reason = f"{folder.path / name} was fitted to another model and is not used"
-    return f"{reason}; getd {command} {folder.path} fits it"
+    return f"{reason}; getd {command} {shlex.quote(str(folder.path))} fits it"
 
 
 def read_model(folder: RunFolder, kb: KnowledgeBase) -> ScoringModel:

@@ -6,6 +6,7 @@ from getd.evaluation.evaluate import baseline_models, validation_mrr
 from getd.evaluation.protocol import known_for_choosing
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.models.base import ScoringModel
+from getd.models.encoder import DeepSets, Encoder
 from getd.runs.records import HistoryLine
 
 SAMPLE = 500  # validation facts that the model and the baselines are compared on
@@ -35,13 +36,29 @@ def training_notices(
 
     baselines = {name: mrr(baseline) for name, baseline in baseline_models(kb).items()}
     name, better = max(baselines.items(), key=lambda item: item[1])
+    counting = f"that of counting ({name}: {better:.3f})"
     own = mrr(model)
-    if own < better:
-        counting = f"that of counting ({name}: {better:.3f})"
+    has_memory = model.memory_weights is not None
+    alone = max(mrrs.values(), default=None)  # the history is that of the model alone
+    if has_memory and alone is not None and alone < better / 2:
+        yield (
+            f"validation MRR {alone:.3f} of the model alone is below half of {counting}, and "
+            f"{own:.3f} with its memory; try {_other_start(model.bare)}"
+        )
+    elif own < better:
+        remember = "" if has_memory else "getd remember, "
         yield (
             f"validation MRR {own:.3f} is below {counting}; "
-            "try getd remember, more training.epochs or getd tune"
+            f"try {remember}more training.epochs or getd tune"
         )
+
+
+def _other_start(model: ScoringModel) -> str:
+    """What to try where a model has learnt little."""
+    smaller = "a smaller training.learning_rate"
+    if isinstance(model, Encoder) and isinstance(model.network, DeepSets):
+        return f"--set model.kind=attention or {smaller}"
+    return smaller
 
 
 def largest_fall(mrrs: Mapping[int, float]) -> tuple[int, int] | None:

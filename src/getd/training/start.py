@@ -6,6 +6,7 @@
            └─ resume: same settings, same facts, sound checkpoint ───┴→ loop → finish
 """
 
+import shlex
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -43,6 +44,8 @@ from getd.training.loop import Measure, Trainer
 from getd.training.precision import choose_precision
 from getd.training.regimes import REGIMES
 
+NO_VALIDATION = "no validation facts: no early stopping, no memory and no confidence of answers"
+
 
 def train(
     kb: KnowledgeBase,
@@ -73,6 +76,8 @@ def train(
             kb.require("train")
             if config.memory.use:
                 kb.require("valid")
+            if "valid" not in kb.splits:
+                callbacks.on_choice(NO_VALIDATION)
 
         # A new folder is created once the trainer stands: until then mistakes leave no file behind.
         with trainer_of(kb, config) as trainer:
@@ -117,7 +122,7 @@ def _run(trainer: Trainer, folder: RunFolder, callbacks: Callbacks) -> None:
         folder.append_history(line)
         callbacks.on_epoch(epoch)
 
-    again = f"resume with: getd train --resume --out {folder.path}"
+    again = f"resume with: getd train --resume --out {shlex.quote(str(folder.path))}"
     with interrupts() as interrupted:
 
         def should_stop() -> bool:

@@ -11,6 +11,7 @@ there first, so a search can be stopped at any time and resumed.
 """
 
 import math
+import shlex
 import time
 from pathlib import Path
 
@@ -61,7 +62,7 @@ def search(
                 current.train()
             return write_winner(kb, work, state, out, current, ask_test)
     except KeyboardInterrupt:
-        again = f"getd train --resume --budget {minutes:g} --out {out}"
+        again = f"getd train --resume --budget {minutes:g} --out {shlex.quote(str(out))}"
         raise Interrupted(f"resume with: {again}") from None
 
 

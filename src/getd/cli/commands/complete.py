@@ -25,7 +25,8 @@ def complete(
     """Write the most probable missing facts of a relation, best first.
 
     For each known fact of the relation and each of its positions, other entities are predicted. If
-    interrupted, the same command resumes.
+    interrupted, the same command resumes. A line of TSV has two more columns, confidence and
+    plausibility; JSON lines can be read as facts again.
     """
     if top < 1:
         raise ConfigError(f"expected --top of 1 or more, found {top}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +12,7 @@ from cyclopts import Parameter
 from getd.cli.inputs import open_run
 from getd.cli.options import Format, Json, RunPath, flag, read_format
 from getd.cli.output import fact_text, print_json, print_line, print_notices
-from getd.cli.reports import show_answers
+from getd.cli.reports import guess_notices, show_answers
 from getd.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -81,16 +82,18 @@ def _by_role(
 
 
 def _notices(run: Run, questions: Sequence[Question]) -> list[str]:
-    notices = []
+    notices = guess_notices(run, questions)
     asks_relation = any(question.position is None for question in questions)
     if asks_relation and not run.folder.read_config().learns_relations:
         notices.append(
             "this run was trained without relation_loss, so it has not learnt to rank relations"
         )
 
-    if not run.calibration.confidence and not run.notices:
+    can_calibrate = "valid" in run.kb.splits
+    if can_calibrate and not run.calibration.confidence and not run.notices:
+        path = shlex.quote(str(run.path))
         notices.append(
-            f"this run is not calibrated; getd calibrate {run.path} gives its answers confidence"
+            f"this run is not calibrated; getd calibrate {path} gives its answers confidence"
         )
     return notices
 
