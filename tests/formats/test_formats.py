@@ -102,6 +102,18 @@ def test_a_fifth_of_the_relation_names_decides_what_the_first_column_is(
     assert bool(read_named(write(tmp_path / "a.txt", "\n".join(lines))).notices) is has_notice
 
 
+@pytest.mark.parametrize(("n_heads", "has_notice"), [(19, False), (20, True)])
+def test_a_second_column_of_few_names_gets_a_notice(
+    tmp_path: Path, n_heads: int, has_notice: bool
+) -> None:
+    """People buy things: no head is ever a tail."""
+    lines = [f"person {i}\tbuys\tthing {i % 9}" for i in range(n_heads)]
+    path = write(tmp_path / "a.tsv", "\n".join(lines))
+    notice = "the first column looks like an entity: it has 20 names, the second one only 1"
+    expected = (f"{path}: {notice}; getd reads the relation first",) if has_notice else ()
+    assert read_named(path).notices == expected
+
+
 def test_few_relation_names_decide_nothing(tmp_path: Path) -> None:
     lines = [f"r{i} r{i} b" for i in range(4)]
     assert read_named(write(tmp_path / "a.txt", "\n".join(lines))).notices == ()

@@ -23,6 +23,7 @@ from getd.io.problems import Problems
 HEADER_WORDS = {"relation", "predicate"}  # that only a header has
 COMPARED_LINES = 20_000  # the first ones, in which relations are compared with entities
 MIN_RELATIONS = 5  # names, of which a share says something
+MIN_RATIO = 4  # of the names of the first column to those of the second, which may be relations
 MIN_SHARED = 0.2  # of them that are entities too; of data with the relation first, none are
 
 
@@ -64,15 +65,23 @@ def _notices(facts: NamedFacts) -> Iterator[str]:
 
     relations: set[str] = set()
     entities: set[str] = set()
+    second: set[str] = set()  # the names of the second column
     for block in facts.blocks.values():
         is_compared = block.row <= COMPARED_LINES
         relations.update(facts.relations.gather(np.unique(block.relation[is_compared])))
         entities.update(facts.entities.gather(np.unique(block.entities[is_compared])))
+        if block.entities.shape[1] > 1:
+            second.update(facts.entities.gather(np.unique(block.entities[is_compared, 0])))
 
     n_shared = len(relations & entities)
-    if len(relations) >= MIN_RELATIONS and n_shared >= MIN_SHARED * len(relations):
+    if len(relations) < MIN_RELATIONS:
+        return
+    if n_shared >= MIN_SHARED * len(relations):
         share = f"{n_shared:,} of {len(relations):,} relation names are entities too"
         yield f"the first column looks like an entity: {share}; getd reads the relation first"
+    elif second and len(relations) >= MIN_RATIO * max(len(second), MIN_RELATIONS):
+        names = f"it has {len(relations):,} names, the second one only {len(second):,}"
+        yield f"the first column looks like an entity: {names}; getd reads the relation first"
 
 
 def _read_rows(path: Path, problems: Problems | None) -> Iterator[Rows]:
