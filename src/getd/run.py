@@ -12,8 +12,9 @@ from typing import Any
 import polars as pl
 
 from getd.calibration.calibrate import Calibration, CalibrationFile
-from getd.choices import ExportFormat, ReadFormat
+from getd.choices import ExportFormat, Precision, ReadFormat
 from getd.errors import RunError
+from getd.evaluation.precision import settle_precision
 from getd.evaluation.report import Evaluation
 from getd.facts.facts import count
 from getd.facts.parse import Names, find_relation, parse_fact
@@ -176,11 +177,17 @@ class Run:
         min_confidence: float = 0.5,
         overwrite: bool = False,
         progress: Progress = no_progress,
+        precision: Precision = "fp32",
     ) -> int:
-        """Write the most probable missing facts of a relation to a file; returns their number."""
+        """Write the most probable missing facts of a relation to a file; returns their number.
+
+        ``precision`` is that of the scores; ``auto`` is bf16 where there are many entities and the
+        machine is faster with it.
+        """
         check_top(top)
         number = find_relation(self.kb, relation)
-        request = CompletionRequest(self.opened.fingerprint(), number, top, min_confidence)
+        settled = settle_precision(precision, self.model)
+        request = CompletionRequest(self.opened.fingerprint(), number, top, min_confidence, settled)
         return complete(self.predictor.answerer, request, Path(out), progress, overwrite)
 
     def extend(

@@ -14,13 +14,14 @@ from torch import Tensor
 
 import getd
 from getd.errors import RunError
+from getd.evaluation import precision
+from getd.evaluation.precision import MIN_TABLE, is_bf16_faster, measure_speedup
 from getd.facts.facts import Blocks, Facts
 from getd.facts.known_answers import KnownAnswers
 from getd.models.base import DotProductModel, ModelSizes, ScoringModel
 from getd.models.registry import MODELS, make_model, model_settings
 from getd.runs.config import TrainSettings
-from getd.training import precision
-from getd.training.precision import MIN_TABLE, choose_precision, is_bf16_faster, measure_speedup
+from getd.training.precision import choose_precision
 from getd.training.regimes import REGIMES
 from getd.training.regimes.base import Batch
 from tests.models.test_every_model import FORMS

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from getd.choices import FormatChoice, ReadFormat
+from getd.choices import FormatChoice, Precision, ReadFormat
 
 DATA_HELP = "Folder with train, valid and test files, a single file, or the name of a data set"
 
@@ -35,6 +35,13 @@ Assignments = Annotated[
     ),
 ]
 Overwrite = Annotated[bool, flag("Replace existing output.")]
+ScorePrecision = Annotated[
+    Precision,
+    Parameter(
+        help="Precision of scores. bf16 rounds them, which saves time on some machines; auto is "
+        "bf16 for large tables on such machines, and fp32 otherwise."
+    ),
+]
 Quiet = Annotated[bool, flag("Do not show progress.")]
 Json = Annotated[bool, flag("Print one JSON object and nothing else.")]
 Format = Annotated[FormatChoice, Parameter(help="File format. auto detects it from the content.")]

@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from getd.arrays import Bools
-from getd.choices import Ties
+from getd.choices import Precision, Ties
 from getd.errors import check_choice
 from getd.evaluation.groups import GROUPINGS, group_questions
 from getd.evaluation.metrics import Metrics, mean_reciprocal_rank, measure
+from getd.evaluation.precision import Settled, settle_precision
 from getd.evaluation.protocol import LEVEL, Protocol, Provenance, Sample, filter_splits, left_out
 from getd.evaluation.rank_scores import Ranks
 from getd.evaluation.ranks import rank_facts
@@ -34,6 +36,7 @@ def evaluate(
     seed: int = 0,
     by: str | Sequence[str] = GROUPINGS,
     baselines: bool = True,
+    precision: Precision = "fp32",
     provenance: Provenance = TRAINED_ON_TRAIN,
 ) -> Evaluation:
     """Rank the answer at every position of every fact of a split, other known answers left out.
@@ -43,8 +46,10 @@ def evaluate(
     ``ties`` are ranked as by :func:`~getd.evaluation.ranks.rank_facts`. ``sample`` is the number of
     facts to draw at random by ``seed``; None: all. ``by`` names the breakdowns: by arity, position,
     relation, and by whether a fact trained on answers the question too. With ``baselines``,
-    frequency and lookup, counted on the facts trained on, are measured as well. ``provenance`` says
-    how the model came to be; by default it was trained on train.
+    frequency and lookup, counted on the facts trained on, are measured as well. ``precision`` is
+    that of the scores of a dot product; ``auto`` is bf16 where there are many candidates and the
+    machine is faster with it. ``provenance`` says how the model came to be; by default it was
+    trained on train.
     """
     groupings = [by] if isinstance(by, str) else by
     for grouping in groupings:
@@ -55,7 +60,8 @@ def evaluate(
     filtered = filter_splits(kb, split)
     questions = _Questions(blocks, kb.known(*filtered), ties, seed)
 
-    ranks = questions.rank(model)
+    settled = settle_precision(precision, model)
+    ranks = questions.rank(model, settled)
     baseline_ranks = {}
     if baselines:
         for name, baseline in baseline_models(kb, trained_on).items():
@@ -74,6 +80,11 @@ def evaluate(
 
     n_facts = count(blocks)
     ensemble = model.bare if isinstance(model.bare, Ensemble) else None
+    special: dict[str, Any] = {}  # keys that most protocols do not have
+    if ensemble is not None:
+        special |= provenance.fitted_members(ensemble.weights.numel())
+    if settled != "fp32":
+        special["precision"] = settled
     protocol = Protocol(
         split=split,
         trained_on=trained_on,
@@ -87,7 +98,7 @@ def evaluate(
         members=len(ensemble.members) if ensemble else 1,
         epoch=provenance.chosen_epoch(),
         memory=provenance.fitted_memory(model.memory_weights),
-        **(provenance.fitted_members(ensemble.weights.numel()) if ensemble else {}),
+        **special,
     )
     return Evaluation(
         protocol=protocol,
@@ -138,11 +149,11 @@ class _Questions:
     ties: Ties = "realistic"
     seed: int = 0
 
-    def rank(self, model: ScoringModel) -> Ranks:
+    def rank(self, model: ScoringModel, precision: Settled = "fp32") -> Ranks:
         ranks = []
         candidates = []
         for facts in self.blocks.values():
-            part = rank_facts(model, facts, self.known, ties=self.ties)
+            part = rank_facts(model, facts, self.known, ties=self.ties, precision=precision)
             ranks.append(part.rank.ravel())
             candidates.append(part.candidates.ravel())
         return Ranks(np.concatenate(ranks), np.concatenate(candidates))

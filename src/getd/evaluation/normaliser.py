@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
+from getd.evaluation.precision import multiply
 from getd.io.deadline import check_deadline
 from getd.models.base import Cells
 
@@ -26,7 +27,7 @@ def log2_sums(queries: Tensor, table: Tensor, cells: Sequence[Cells] = ()) -> Te
     """Return the logarithm to base 2 of each row's sum of powers of 2, ``(b,)`` in float64.
 
     Scores are dot products of ``queries`` ``(b, d)`` and ``table`` ``(n, d)``, plus the values of
-    ``cells``: minus infinity leaves a candidate out.
+    ``cells``: minus infinity leaves a candidate out. A table in bf16 rounds the products.
 
     >>> left_out = Cells(torch.tensor([0]), torch.tensor([2]), torch.tensor([-torch.inf]))
     >>> log2_sums(torch.ones(1, 1), torch.ones(5, 1), [left_out])  # four times 2 ** 1
@@ -67,7 +68,7 @@ def _tiles(
             check_deadline()
             vectors = table[first : first + width]
             scores = buffer[: len(query) * len(vectors)].view(len(query), -1)
-            torch.mm(query, vectors.t(), out=scores)
+            multiply(query, vectors, out=scores)
             for each in inside:
                 _add(each, scores, start, first)
             yield rows, scores

@@ -126,6 +126,7 @@ class Protocol(Record):
     epoch: ChosenEpoch | None = None
     memory: FittedMemory | None = None
     member_weights: FittedMembers | None = None
+    precision: str = "fp32"  # of scores
 
     def sentence(self) -> str:
         """Describe the protocol in one line."""
@@ -135,6 +136,8 @@ class Protocol(Record):
         if self.members > 1:
             fitted = f", {self.member_weights.sentence()}" if self.member_weights else ""
             parts.append(f"{self.members} models as one{fitted}")
+        if self.precision != "fp32":
+            parts.append(f"scores in {self.precision}")
         parts += [chosen.sentence() for chosen in (self.epoch, self.memory) if chosen]
         return "; ".join(parts)
 

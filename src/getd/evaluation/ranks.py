@@ -15,11 +15,12 @@ from torch import Tensor
 from getd.arrays import Floats, Ids
 from getd.choices import Ties
 from getd.errors import check_choice
+from getd.evaluation.precision import Settled, dot_product_of, multiply, rounded
 from getd.evaluation.rank_scores import TIES, Level, Ranks, count_rivals, to_ranks
-from getd.evaluation.rounding import product_rounding, score_rounding
+from getd.evaluation.rounding import bf16_rounding, product_rounding, score_rounding
 from getd.facts.facts import Facts
 from getd.facts.known_answers import KnownAnswers
-from getd.models.base import DotProductModel, ScoringModel
+from getd.models.base import Cells, DotProductModel, ScoringModel
 
 CHUNK = 2**21  # scores held at a time: 8 MB, near the caches
 MIN_ROWS = 16  # questions in a block; if all candidates would not fit, these are cut into spans
@@ -33,6 +34,7 @@ def rank_facts(
     *,
     ties: Ties = "realistic",
     chunk: int = CHUNK,
+    precision: Settled = "fp32",
 ) -> Ranks:
     """Rank the entity at each position of facts among all entities but the other known answers.
 
@@ -43,7 +45,8 @@ def rank_facts(
 
     ``chunk`` is the number of scores held at a time. A :class:`DotProductModel` makes the queries
     of a block of questions once and multiplies them with slices of its table, into one buffer:
-    memory beyond the table does not depend on the number of entities.
+    memory beyond the table does not depend on the number of entities. In ``bf16`` these products
+    are rounded, for which a table is copied.
     """
     check_choice("ties", ties, TIES)
     shape = facts.entities.shape
@@ -52,7 +55,7 @@ def rank_facts(
 
     with model.scoring() as device:
         for position in range(facts.arity):
-            slot = _Slot(model, facts, position, known, device, chunk)
+            slot = _Slot(model, facts, position, known, device, chunk, precision)
             _count_slot(slot, counts[:, :, position], others[:, position])
     return to_ranks(counts, model.n_entities - others, ties)
 
@@ -62,18 +65,31 @@ class _DotProductBlock:
     """Questions whose queries are multiplied with slices of the table, into the same memory."""
 
     query: Tensor
-    table: Tensor
+    table: Tensor  # rounded where scores are
     buffer: Tensor
+    memory: Cells | None  # what is added to the products
 
     def score(self, start: int, stop: int) -> Tensor:
         """Score the candidates ``start .. stop - 1``: ``(b, m)``, valid until the next call."""
         vectors = self.table[start:stop]
         shape = (len(self.query), len(vectors))
-        return torch.mm(self.query, vectors.T, out=self.buffer[: prod(shape)].view(shape))
+        scores = multiply(self.query, vectors, self.buffer[: prod(shape)].view(shape))
+        if self.memory is not None:
+            rows, columns, values = self.memory
+            inside = (columns >= start) & (columns < stop)
+            cells = (rows[inside], columns[inside] - start)
+            scores.index_put_(cells, values[inside], accumulate=True)
+        return scores
 
     def rounding(self, answers: Tensor, scores: Tensor) -> Tensor:
         """Return how far rounding can put scores apart, ``(b, 1)``; the answers' are among them."""
-        return product_rounding(self.query, self.table[answers])
+        vectors = self.table[answers]
+        rounding = product_rounding(self.query, vectors)
+        if self.memory is not None:
+            rounding = rounding + score_rounding(scores)
+        if vectors.dtype == torch.bfloat16:
+            rounding = rounding + bf16_rounding(self.query, vectors)
+        return rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +131,11 @@ class _Slot:
     known: KnownAnswers
     device: torch.device
     chunk: int
+    precision: Settled
+
+    @cached_property
+    def _product(self) -> DotProductModel | None:
+        return dot_product_of(self.model)
 
     @property
     def min_rows(self) -> int:
@@ -124,7 +145,7 @@ class _Slot:
         few spans. The answers of each span fill about one block if ``rows * width = chunk`` and
         ``rows = n_questions * width / n_entities``.
         """
-        if not self.model.is_dot_product:
+        if self._product is None:
             return MIN_ROWS
         balanced = isqrt(self.chunk * len(self.facts) // self.model.n_entities)
         return min(max(balanced, MIN_ROWS), MAX_ROWS)
@@ -132,16 +153,23 @@ class _Slot:
     @cached_property
     def _table(self) -> tuple[Tensor, Tensor]:
         """The vectors of the candidates of a dot product, and memory for scores."""
-        assert isinstance(self.model, DotProductModel)
-        table = self.model.candidates(self.position)
-        return table, table.new_empty(min(self.chunk, MAX_ROWS * len(table)))
+        assert self._product is not None
+        table = self._product.candidates(self.position)
+        buffer = table.new_empty(min(self.chunk, MAX_ROWS * len(table)))
+        return rounded(table, self.precision), buffer
 
     def block(self, relation: Tensor, entities: Tensor) -> Block:
         """Return questions whose answers are hidden."""
-        if isinstance(self.model, DotProductModel) and self.model.is_dot_product:
-            query = self.model.query(relation, entities, self.position)
-            return _DotProductBlock(query, *self._table)
-        return _ModelBlock(self.model, relation, entities, self.position)
+        if self._product is None:
+            return _ModelBlock(self.model, relation, entities, self.position)
+
+        query = self._product.query(relation, entities, self.position)
+        memory = self.model.memory_cells(relation, entities, self.position)
+        if memory is None:
+            return _DotProductBlock(query, *self._table, None)
+        scale, cells = memory
+        cells = cells._replace(values=cells.values.to(query))
+        return _DotProductBlock(query * scale, *self._table, cells)
 
 
 def _count_slot(slot: _Slot, counts: Floats, others: Ids) -> None:

@@ -34,6 +34,16 @@ def product_rounding(query: Tensor, vectors: Tensor) -> Tensor:
     return 2 * (gamma * magnitude + terms * precision.tiny)
 
 
+def bf16_rounding(query: Tensor, vectors: Tensor) -> Tensor:
+    """Return how far apart these can be once they are rounded to bf16: one unit of its last place.
+
+    >>> bf16_rounding(torch.ones(1, 4), torch.ones(1, 4)).item()
+    0.03125
+    """
+    score = (query * vectors).sum(dim=1, keepdim=True)
+    return torch.finfo(torch.bfloat16).eps * score.abs()
+
+
 def score_rounding(scores: Tensor) -> Tensor:
     """Return the same for scores ``(b, m)`` of unknown origin, by the largest of each row."""
     if not scores.is_floating_point():

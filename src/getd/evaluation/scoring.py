@@ -15,11 +15,12 @@ from torch import Tensor
 
 from getd.arrays import Floats
 from getd.evaluation.normaliser import log2_sums
+from getd.evaluation.precision import Settled, dot_product_of, rounded
 from getd.evaluation.protocol import Sample
 from getd.facts.facts import Blocks, Facts, sample_facts
 from getd.facts.known_answers import KnownAnswers
 from getd.io.deadline import check_deadline
-from getd.models.base import Cells, DotProductModel, ScoringModel
+from getd.models.base import Cells, ScoringModel
 
 SCORE_BUDGET = 2**22  # scores held at a time: 16 MB in float32
 BATCH_ROWS = 256  # facts in a batch, however few entities there are
@@ -84,12 +85,6 @@ def leave_out_known(scores: Tensor, facts: Facts, position: int, known: KnownAns
     scores[torch.tensor(rows, device=device), torch.tensor(others, device=device)] = -torch.inf
 
 
-def dot_product_of(model: ScoringModel) -> DotProductModel | None:
-    """Return the trained model if its scores are dot products, with or without a memory."""
-    bare = model.bare
-    return bare if isinstance(bare, DotProductModel) and bare.is_dot_product else None
-
-
 def log_probabilities(
     model: ScoringModel,
     facts: Facts,
@@ -97,10 +92,12 @@ def log_probabilities(
     temperature: float,
     positions: Sequence[int] | None = None,
     queries: Tensor | None = None,
+    precision: Settled = "fp32",
 ) -> Floats:
     """Return the log-probabilities of the entities at positions, by default all: ``(n, p)``.
 
-    ``queries`` ``(n, p, d)`` are those of a dot product, where they are at hand.
+    ``queries`` ``(n, p, d)`` are those of a dot product, where they are at hand. In ``bf16``, all
+    scores of a dot product are rounded but those of the facts' own entities.
     """
     positions = range(facts.arity) if positions is None else positions
     log_probability = np.zeros((len(facts), len(positions)))
@@ -127,8 +124,9 @@ def log_probabilities(
                 columns = list(group)
                 table = tables[columns[0]]
                 by_position = {positions[column]: part[:, column] for column in columns}
-                log_softmax = _log_softmax(model, batch, by_position, table, known, temperature)
-                log_probability[rows, columns] = log_softmax
+                log_probability[rows, columns] = _log_softmax(
+                    model, batch, by_position, table, known, temperature, precision
+                )
     return log_probability
 
 
@@ -139,6 +137,7 @@ def _log_softmax(
     table: Tensor,
     known: KnownAnswers,
     temperature: float,
+    precision: Settled,
 ) -> Tensor:
     """Return the log-probabilities ``(n, p)`` of entities, from the queries of their positions."""
     n = len(facts)
@@ -167,7 +166,8 @@ def _log_softmax(
     for cells in added:
         is_own = cells.columns == own[cells.rows]
         own_scores.index_add_(0, cells.rows[is_own], cells.values[is_own])
-    log_probability = (own_scores - log2_sums(flat, table, left_out + added)) * log(2)
+    log_sums = log2_sums(flat, rounded(table, precision), left_out + added)
+    log_probability = (own_scores - log_sums) * log(2)
     return log_probability.view(-1, n).T.cpu()
 
 

@@ -16,8 +16,9 @@ from getd.arrays import Bools, Floats
 from getd.calibration.calibrate import Calibration
 from getd.calibration.slot_fit import SlotFit
 from getd.errors import ConfigError
+from getd.evaluation.precision import Settled, dot_product_of, multiply, rounded
 from getd.evaluation.rank_scores import check_finite
-from getd.evaluation.scoring import dot_product_of, log_probabilities
+from getd.evaluation.scoring import log_probabilities
 from getd.facts.facts import Facts, join
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.known_answers import KnownAnswers
@@ -97,6 +98,7 @@ class Answerer:
     known: KnownAnswers
     calibration: Calibration
     slot_fit: SlotFit
+    precision: Settled = "fp32"  # of the scores of dot products
 
     def answer(
         self, questions: Sequence[Question], top: int, include_known: bool = False
@@ -223,7 +225,9 @@ class Answerer:
         if bare is None:
             return self.model.score_candidates(relation, entities, position), None
         query, fill = bare.open_questions(relation, entities, position)
-        scores = query @ bare.candidates(position).T
+        table = bare.candidates(position)
+        scores = query.new_empty(len(query), len(table))
+        multiply(query, rounded(table, self.precision), scores)
         memory = self.model.memory_cells(relation, entities, position)
         if memory is not None:
             scale, (rows, columns, values) = memory
@@ -245,7 +249,9 @@ class Answerer:
         self, facts: Facts, positions: Sequence[int], queries: Tensor | None = None
     ) -> Floats:
         temperature = self.calibration.temperature_of(facts.arity)
-        return log_probabilities(self.model, facts, self.known, temperature, positions, queries)
+        return log_probabilities(
+            self.model, facts, self.known, temperature, positions, queries, self.precision
+        )
 
     def _weigh(self, facts: Facts, log_probability: Floats, known: Bools) -> FactEvidence:
         """Turn the log-probabilities of the entities of facts, ``(n, arity)``, into evidence."""

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from getd.errors import ConfigError, RunError
+from getd.evaluation.precision import Settled
 from getd.facts.escape import escape
 from getd.facts.facts import Facts, join
 from getd.facts.knowledge_base import KnowledgeBase
@@ -31,6 +32,7 @@ class CompletionRequest:
     relation: int
     top: int
     min_confidence: float
+    precision: Settled = "fp32"  # of scores
 
 
 class MissingFact(NamedTuple):
@@ -69,6 +71,7 @@ def complete(
     if out.is_dir():
         raise RunError(f"{out} is a folder; choose the name of a file")
 
+    answerer = replace(answerer, precision=request.precision)
     questions = _questions(kb, request.relation, arity)
     total = sum(len(facts) for facts in questions)
     partial = out.with_name(f"{out.name}.partial")

@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from getd.cli.inputs import open_run
-from getd.cli.options import Overwrite, RunPath
+from getd.cli.options import Overwrite, RunPath, ScorePrecision
 from getd.cli.output import print_line
 from getd.cli.progress import counting_progress
 from getd.errors import ConfigError
@@ -20,6 +20,7 @@ def complete(
     out: Annotated[Path, Parameter(help="File to write: .tsv, .jsonl or .parquet.")],
     top: Annotated[int, Parameter(help="Maximum number of facts.")] = 100,
     min_confidence: Annotated[float, Parameter(help="Minimum confidence of a fact.")] = 0.5,
+    precision: ScorePrecision = "fp32",
     overwrite: Overwrite = False,
 ) -> None:
     """Write the most probable missing facts of a relation, best first.
@@ -35,5 +36,5 @@ def complete(
 
     opened = open_run(run)
     with counting_progress("predicting") as progress:
-        number = opened.complete(relation, out, top, min_confidence, overwrite, progress)
+        number = opened.complete(relation, out, top, min_confidence, overwrite, progress, precision)
     print_line(f"{out}: {number:,} facts")

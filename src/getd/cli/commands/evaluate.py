@@ -6,7 +6,7 @@ from cyclopts import Parameter
 
 from getd.choices import Grouping, Split, Ties
 from getd.cli.inputs import open_run
-from getd.cli.options import Json, RunPath
+from getd.cli.options import Json, RunPath, ScorePrecision
 from getd.cli.output import print_json, print_table
 from getd.cli.reports import METRICS, show_report, values_of
 
@@ -21,11 +21,13 @@ def evaluate(
     sample: Annotated[
         int | None, Parameter(help="Evaluate only this many facts, drawn at random.")
     ] = None,
+    precision: ScorePrecision = "fp32",
     memory: Annotated[bool, Parameter(help="Use the memory of the run, if it has one.")] = True,
     json: Json = False,
 ) -> None:
     """Rank the answers of a split and report metrics."""
-    evaluation = open_run(run, memory).evaluate(split, ties=ties, sample=sample)
+    opened = open_run(run, memory)
+    evaluation = opened.evaluate(split, ties=ties, sample=sample, precision=precision)
     if json:
         print_json(evaluation.as_dict())
         return
