@@ -56,22 +56,39 @@ def _tiles(
     """Yield rows and some of their scores, which may be overwritten."""
     b = len(queries)
     n = len(table)
-    height = min(b, max(MIN_ROWS, TILE // n))
+    height = _even(b, max(MIN_ROWS, TILE // n))
     width = min(n, TILE // height)
     buffer = _buffer(queries, height * width)
 
-    for start in range(0, b, height):
+    starts = torch.arange(0, b + height, height, device=queries.device)
+    cuts = [torch.searchsorted(each.rows, starts).tolist() for each in cells]
+    for number, start in enumerate(range(0, b, height)):
         query = queries[start : start + height]
         rows = slice(start, start + len(query))
-        inside = [_within(each, rows) for each in cells]
+        inside = []
+        for each, cut in zip(cells, cuts, strict=True):
+            if cut[number] < cut[number + 1]:
+                row, column, value = (part[cut[number] : cut[number + 1]] for part in each)
+                inside.append(Cells(row - start, column, value))
+
         for first in range(0, n, width):
             check_deadline()
             vectors = table[first : first + width]
             scores = buffer[: len(query) * len(vectors)].view(len(query), -1)
             multiply(query, vectors, out=scores)
             for each in inside:
-                _add(each, scores, start, first)
+                _add(each if width == n else _within(each, first, len(vectors)), scores)
             yield rows, scores
+
+
+def _even(total: int, longest: int) -> int:
+    """Return how long equal parts are that are as few as possible, none above ``longest``.
+
+    >>> _even(960, 104), _even(5, 104), _even(0, 104)
+    (96, 5, 1)
+    """
+    parts = max(1, -(-total // longest))
+    return max(1, -(-total // parts))
 
 
 def _buffer(like: Tensor, size: int) -> Tensor:
@@ -84,17 +101,14 @@ def _buffer(like: Tensor, size: int) -> Tensor:
     return buffer
 
 
-def _within(cells: Cells, rows: slice) -> Cells:
-    """Return the cells of some rows."""
-    bounds = torch.tensor([rows.start, rows.stop], device=cells.rows.device)
-    start, stop = torch.searchsorted(cells.rows, bounds).tolist()
-    return Cells(*(column[start:stop] for column in cells))
-
-
-def _add(cells: Cells, scores: Tensor, start: int, first: int) -> None:
-    """Add the values of cells to a tile of scores that begins with this row and this column."""
-    width = scores.shape[1]
+def _within(cells: Cells, first: int, width: int) -> Cells:
+    """Return the cells of some columns, counted from the first."""
     columns = cells.columns - first
     kept = (columns >= 0) & (columns < width)
-    flat = (cells.rows - start) * width + columns
-    scores.view(-1).index_add_(0, flat[kept], cells.values[kept])
+    return Cells(cells.rows[kept], columns[kept], cells.values[kept])
+
+
+def _add(cells: Cells, scores: Tensor) -> None:
+    """Add the values of cells to a tile of scores."""
+    flat = cells.rows * scores.shape[1] + cells.columns
+    scores.view(-1).index_add_(0, flat, cells.values)

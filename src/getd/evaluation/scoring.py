@@ -22,6 +22,7 @@ from getd.facts.known_answers import KnownAnswers
 from getd.io.deadline import check_deadline
 from getd.models.base import Cells, ScoringModel
 
+PRODUCT_ROWS = 1024  # facts in a batch of dot products, whose scores are made tile by tile
 SCORE_BUDGET = 2**22  # scores held at a time: 16 MB in float32
 BATCH_ROWS = 256  # facts in a batch, however few entities there are
 MOST_SCORES = 2**25  # in a batch of that many facts; with more entities it has fewer facts
@@ -111,8 +112,8 @@ def log_probabilities(
 
     with model.scoring() as device:
         tables = [bare.candidates(position) for position in positions]
-        for start in range(0, len(facts), BATCH_ROWS):
-            rows = slice(start, start + BATCH_ROWS)
+        for start in range(0, len(facts), PRODUCT_ROWS):
+            rows = slice(start, start + PRODUCT_ROWS)
             batch = facts.take(rows)
             if queries is None:
                 part = bare.queries(*batch.to_tensors(device))[:, positions]
@@ -142,33 +143,44 @@ def _log_softmax(
     """Return the log-probabilities ``(n, p)`` of entities, from the queries of their positions."""
     n = len(facts)
     unit = temperature * log(2)  # of scores, for sums of powers of 2
-    relation, entities = facts.to_tensors(table.device)
     flat = torch.cat(list(queries.values())) / unit
-    left_out = []
+    cells = [_left_out(facts, list(queries), known, flat)]
+
+    relation, entities = facts.to_tensors(table.device)
     added = []
     for index, position in enumerate(queries):
-        answers = known.lookup(facts.relation, facts.entities, position)
-        if len(answers.values):
-            rows, others = answers.others(facts.entities[:, position])
-            pairs = np.stack([rows + index * n, others])
-            questions, candidates = torch.tensor(pairs, device=table.device)
-            nothing = flat.new_full(rows.shape, -torch.inf)
-            left_out.append(Cells(questions, candidates, nothing))
-
         memory = model.memory_cells(relation, entities, position)
         if memory is not None:
-            scale, (facts_rows, columns, values) = memory
+            scale, (rows, columns, values) = memory
             flat[index * n : (index + 1) * n] *= scale
-            added.append(Cells(facts_rows + index * n, columns, (values / unit).to(flat)))
+            added.append(Cells(rows + index * n, columns, (values / unit).to(flat)))
 
     own = entities[:, list(queries)].T.flatten()
     own_scores = (flat * table[own]).sum(dim=1)
-    for cells in added:
-        is_own = cells.columns == own[cells.rows]
-        own_scores.index_add_(0, cells.rows[is_own], cells.values[is_own])
-    log_sums = log2_sums(flat, rounded(table, precision), left_out + added)
+    if added:
+        rows, columns, values = map(torch.cat, zip(*added, strict=True))
+        cells.append(Cells(rows, columns, values))
+        is_own = columns == own[rows]
+        own_scores.index_add_(0, rows[is_own], values[is_own])
+
+    log_sums = log2_sums(flat, rounded(table, precision), cells)
     log_probability = (own_scores - log_sums) * log(2)
     return log_probability.view(-1, n).T.cpu()
+
+
+def _left_out(facts: Facts, positions: Sequence[int], known: KnownAnswers, scores: Tensor) -> Cells:
+    """Return what leaves out the known answers of facts but their own, position by position."""
+    rows = []
+    candidates = []
+    for index, position in enumerate(positions):
+        answers = known.lookup(facts.relation, facts.entities, position)
+        facts_rows, others = answers.others(facts.entities[:, position])
+        rows.append(facts_rows + index * len(facts))
+        candidates.append(others)
+
+    pairs = np.stack([np.concatenate(rows), np.concatenate(candidates)])
+    row, candidate = torch.from_numpy(pairs).to(scores.device)
+    return Cells(row, candidate, scores.new_full(row.shape, -torch.inf))
 
 
 def held_out_loss(

@@ -316,13 +316,15 @@ def rows_of(table: Tensor, ids: Tensor) -> Tensor:
 def evaluation_mode(model: Module) -> Iterator[None]:
     """Evaluate a model without gradients; each of its parts gets its own mode back."""
     modes = [(part, part.training) for part in model.modules()]
-    model.eval()
+    if any(mode for _, mode in modes):  # most models that answer questions learn no more
+        model.eval()
     try:
         with torch.no_grad():
             yield
     finally:
         for part, mode in modes:
-            part.training = mode
+            if part.training != mode:
+                part.training = mode
 
 
 def other_positions(entities: Tensor, position: int) -> list[int]:

@@ -24,6 +24,7 @@ from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.known_answers import KnownAnswers
 from getd.io.deadline import check_deadline
 from getd.models.base import ScoringModel
+from getd.prediction.best_columns import best_columns
 from getd.prediction.question import Labels, Question, Slot, fill_positions
 from getd.visible import visible
 
@@ -282,21 +283,3 @@ def check_top(top: int) -> None:
     """Refuse a number of answers that is none."""
     if not isinstance(top, Integral) or isinstance(top, bool) or top < 1:
         raise ConfigError(f"expected top of 1 or more, found {top!r}")
-
-
-def best_columns(scores: Tensor, top: int) -> tuple[Tensor, Tensor]:
-    """Return the best scores of each row, at most ``top``, and their columns: ``(b, k)`` each.
-
-    The best comes first, of equal ones the earlier.
-
-    >>> best_columns(torch.tensor([[1.0, 3.0, 2.0, 3.0, 1.0]]), 4)
-    (tensor([[3., 3., 2., 1.]]), tensor([[1, 3, 2, 0]]))
-    """
-    best, columns = scores.topk(min(top + 1, scores.shape[1]))
-    following = best[:, 1:]
-    is_level = (following == best[:, :-1]) & (following > -inf)
-    is_tied = is_level.any(dim=1)
-    if is_tied.any():
-        ordered = scores[is_tied].sort(dim=1, descending=True, stable=True)
-        columns[is_tied] = ordered.indices[:, : columns.shape[1]]  # the scores are the same
-    return best[:, :top], columns[:, :top]
