@@ -18,6 +18,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
 
@@ -35,37 +36,61 @@ from getd.run import Run
 
 TOGETHER, CLIENTS, SECONDS, TOP, FUZZED = 32, 32, 5.0, 10, 2000
 
-_SERVE = """
-import sys
-from pathlib import Path
-from getd.serving.serve import serve
-serve(Path(sys.argv[1]), port=int(sys.argv[2]), batching=sys.argv[3] == "on")
+_CLIENTS = """
+import json, selectors, socket, sys, time
+port, clients, seconds = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
+head = "POST /predict HTTP/1.1\\r\\nHost: localhost\\r\\nContent-Type: application/json\\r\\n"
+requests = []
+for body in json.loads(sys.stdin.read()):
+    body = body.encode()
+    requests.append(f"{head}Content-Length: {len(body)}\\r\\n\\r\\n".encode() + body)
+
+class Client:
+    def __init__(self, number):
+        self.socket = socket.create_connection(("127.0.0.1", port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.index = number
+    def ask(self):
+        self.reply, self.size = b"", None
+        self.start = time.perf_counter()
+        self.socket.sendall(requests[self.index % len(requests)])
+        self.index += clients
+    def receive(self):
+        self.reply += self.socket.recv(1 << 16)
+        if self.size is None and b"\\r\\n\\r\\n" in self.reply:
+            head, _, _ = self.reply.lower().partition(b"\\r\\n\\r\\n")
+            assert head.startswith(b"http/1.1 200"), self.reply
+            self.size = len(head) + 4 + int(head.partition(b"content-length:")[2].split()[0])
+        return self.size == len(self.reply)
+
+selector = selectors.DefaultSelector()
+everyone = [Client(number) for number in range(clients)]
+taken = []
+cpu = time.process_time()
+end = time.perf_counter() + seconds
+for client in everyone:
+    selector.register(client.socket, selectors.EVENT_READ, client)
+    client.ask()
+while selector.get_map():
+    for key, _ in selector.select():
+        client = key.data
+        if client.receive():
+            now = time.perf_counter()
+            taken.append(now - client.start)
+            if now < end:
+                client.ask()
+            else:
+                selector.unregister(client.socket)
+print(json.dumps({"taken": taken, "cpu": time.process_time() - cpu}))
 """
 
-_CLIENTS = """
-import http.client, json, sys, threading, time
-port, clients, seconds = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
-bodies = json.loads(sys.stdin.read())
-taken, ready = [[] for _ in range(clients)], threading.Barrier(clients)
-def ask(number):
-    connection = http.client.HTTPConnection("127.0.0.1", port)
-    ready.wait()
-    end = time.perf_counter() + seconds
-    index = number
-    while time.perf_counter() < end:
-        start = time.perf_counter()
-        body = bodies[index % len(bodies)]
-        connection.request("POST", "/predict", body, {"Content-Type": "application/json"})
-        reply = connection.getresponse()
-        assert reply.status == 200, reply.read()
-        reply.read()
-        taken[number].append(time.perf_counter() - start)
-        index += clients
-threads = [threading.Thread(target=ask, args=(number,)) for number in range(clients)]
-[thread.start() for thread in threads]
-[thread.join() for thread in threads]
-print(json.dumps([second for each in taken for second in each]))
-"""
+
+@dataclass(frozen=True)
+class Load:
+    """What clients measured."""
+
+    taken: list[float]  # seconds of each request
+    cpu: float  # seconds of processor time that the clients themselves took
 
 
 def measure(quick: bool = False) -> Result:
@@ -83,11 +108,13 @@ def measure(quick: bool = False) -> Result:
             _check(run, questions[0], together)
             ports = {"together": together, "one by one": apart}
             taken: dict[str, list[list[float]]] = {kind: [] for kind in ports}
+            client_cpu = []
             for _ in range(1 if quick else 3):
                 for kind, port in ports.items():
-                    taken[kind].append(
-                        _ask(port, bodies, 2 if quick else CLIENTS, 0.5 if quick else SECONDS)
-                    )
+                    clients, duration = (2, 0.5) if quick else (CLIENTS, SECONDS)
+                    measured = _ask(port, bodies, clients, duration)
+                    taken[kind].append(measured.taken)
+                    client_cpu.append(measured.cpu / len(measured.taken))
         fuzzed = _fuzz(run, 50 if quick else FUZZED)
     seconds = 0.5 if quick else SECONDS
     rate = {kind: max(len(each) / seconds for each in rounds) for kind, rounds in taken.items()}
@@ -123,6 +150,7 @@ def measure(quick: bool = False) -> Result:
         Figure("requests, one by one", rate["one by one"], "requests/s"),
         Figure("95 % of requests, together", 1000 * p95["together"], "ms", 40.0),
         Figure("95 % of requests, one by one", 1000 * p95["one by one"], "ms"),
+        Figure("processor time of the clients, a request", 1000 * min(client_cpu), "ms"),
         Figure("requests drawn from the description", float(sum(fuzzed.values())), "requests"),
         Figure(
             "of them answered with 500, not at all, or with a path",
@@ -215,9 +243,10 @@ def _served(path: Path, batching: str) -> Iterator[int]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    server = subprocess.Popen(
-        [sys.executable, "-c", _SERVE, str(path), str(port), batching], cwd=ROOT
-    )
+    command = [sys.executable, "-m", "getd", "serve", str(path), "--port", str(port)]
+    if batching == "off":
+        command.append("--no-batching")
+    server = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
     try:
         for _ in range(600):
             try:
@@ -242,14 +271,13 @@ def _check(run: Run, question: Question, port: int) -> None:
     assert [answer["entity"] for answer in answers] == [answer.name for answer in expected]
 
 
-def _ask(port: int, bodies: list[str], clients: int, seconds: float) -> list[float]:
-    """How long each request took."""
+def _ask(port: int, bodies: list[str], clients: int, seconds: float) -> Load:
+    """Let clients ask one question after the other; one thread and plain sockets serve them all."""
     command = [sys.executable, "-c", _CLIENTS, str(port), str(clients), str(seconds)]
     done = subprocess.run(
         command, input=json.dumps(bodies), capture_output=True, text=True, check=True
     )
-    taken: list[float] = json.loads(done.stdout)
-    return taken
+    return Load(**json.loads(done.stdout))
 
 
 def _fuzz(run: Run, number: int) -> dict[str, int]:

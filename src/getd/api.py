@@ -20,6 +20,7 @@ from getd.datasets.load import load as load
 from getd.datasets.load import to_knowledge_base
 from getd.errors import ConfigError, RunInUse
 from getd.facts.knowledge_base import KnowledgeBase
+from getd.io.environment import let_waiting_threads_sleep
 from getd.profile import describe as profile
 from getd.profile.describe import Report
 
@@ -341,6 +342,7 @@ def serve(run: Run | str | Path, **options: Any) -> None:
     """Serve a run over HTTP until interrupted; options as for :func:`getd.serving.serve.serve`."""
     if any(find_spec(library) is None for library in ("fastapi", "uvicorn", "prometheus_client")):
         raise ConfigError("serving needs FastAPI and uvicorn: pip install 'getd[serve]'")
+    let_waiting_threads_sleep()  # requests need the cores, too
     from getd.run import Run
     from getd.serving.serve import serve
 

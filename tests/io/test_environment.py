@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from getd.io.environment import commit_of
+from getd.io.environment import commit_of, let_waiting_threads_sleep
 
 GIT = (
     "git",
@@ -59,3 +61,28 @@ def test_a_package_that_is_not_under_git_has_no_commit(
     assert commit_of(installed) is None  # though it lies inside a checkout
     monkeypatch.setenv("PATH", "")
     assert commit_of(package) is None  # and where there is no git nothing is known
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, "1000"),
+        ({"GOMP_SPINCOUNT": "7"}, "7"),
+        ({"OMP_WAIT_POLICY": "active"}, None),
+    ],
+)
+def test_waiting_threads_sleep_unless_variables_say_otherwise(
+    given: dict[str, str], expected: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "environ", dict(given))
+    let_waiting_threads_sleep()
+    assert os.environ.get("GOMP_SPINCOUNT") == expected
+
+
+def test_serving_says_so_before_torch_is_imported() -> None:
+    code = (
+        "import sys, getd.cli.app, getd.api as api\n"
+        "api.let_waiting_threads_sleep = lambda: sys.exit('torch' in sys.modules)\n"
+        "api.serve('nowhere')"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -12,6 +12,7 @@ from typing import Any
 PACKAGE = Path(__file__).parents[1]
 VERSIONS = ("getd", "numpy", "polars", "torch")  # what every result depends on
 GIT_SECONDS = 20  # a slower git counts as missing
+SPINS = 1000  # looks of a waiting thread at what it waits for, before it sleeps: about 20 µs
 
 
 def environment() -> dict[str, Any]:
@@ -45,6 +46,16 @@ def machine_facts(*packages: str) -> dict[str, Any]:
         "python": platform.python_version(),
         "versions": {package: version(package) for package in packages},
     }
+
+
+def let_waiting_threads_sleep() -> None:
+    """Let the threads of matrix products sleep while they wait; call it before torch is imported.
+
+    They would keep a core busy for milliseconds, which other threads or programs may need: then
+    every product waits for a thread that cannot run. Variables that are set already stay.
+    """
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", str(SPINS))
 
 
 def commit_of(package: Path = PACKAGE) -> str | None:

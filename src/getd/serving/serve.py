@@ -63,6 +63,8 @@ def serve(
             limit_concurrency=MAX_CONNECTIONS,
             http=IdleTimeoutProtocol,
             ws="none",
+            access_log=False,
+            proxy_headers=False,  # nothing depends on where a request comes from
         )
 
         notices = list(opened.notices)
