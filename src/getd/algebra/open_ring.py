@@ -12,7 +12,7 @@ from torch import Tensor
 
 from getd.algebra.aliases import ByMode, Cores, Environments, Modes, Vectors
 
-FILLED = 80  # vectors whose matrices are held at a time: they stay in the caches
+FILLED = 128  # vectors whose matrices are held at a time: they stay in the caches
 
 
 class OpenRing:
