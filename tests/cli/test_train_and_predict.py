@@ -160,6 +160,19 @@ def test_evaluate_shows_groups(getd: Getd, run: Path, by: str) -> None:
     assert (result.code, f"By {by}" in result.out) == (0, True)
 
 
+def test_scores_can_be_rounded(getd: Getd, run: Path, tmp_path: Path) -> None:
+    rounded = json.loads(getd("evaluate", run, "--precision", "bf16", "--json").out)
+    assert rounded["protocol"]["precision"] == "bf16"
+    small = json.loads(getd("evaluate", run, "--precision", "auto", "--json").out)
+    assert "precision" not in small["protocol"]
+    assert "scores in bf16" in getd("evaluate", run, "--precision", "bf16").out
+
+    completion = ("--relation", "plays for", "--min-confidence", 0, "--top", 5)
+    out = tmp_path / "facts.tsv"
+    assert getd("complete", run, *completion, "--out", out, "--precision", "bf16").code == 0
+    assert len(out.read_text().splitlines()) == 5
+
+
 def test_predict_answers_by_position_by_role_and_for_relations(getd: Getd, run: Path) -> None:
     answered = json.loads(
         getd("predict", run, "born in", "Ada Hale", "?", "--top", 3, "--json").out
