@@ -36,6 +36,8 @@ class ModelSizes:
     arities: Sequence[int]
     # A number for the role at each position of each relation, where the data names roles.
     roles: Sequence[Sequence[int]] | None = None
+    # A number for the name of each relation, where some have the same name and other roles.
+    names: Sequence[int] | None = None
 
 
 class RoleTable(NamedTuple):
