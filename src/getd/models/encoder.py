@@ -19,7 +19,7 @@ Neither has a part that depends on the arity, so facts of all arities teach the 
 
 A sum cannot express what several entities mean only together. With ``ring_query_ranks`` the query
 of a tensor ring is added, which multiplies the entities (:mod:`~getd.models.ring_query`). The model
-is then GETD and a network in one, over the same vectors.
+is then GETD and a network in one, over the same entities.
 """
 
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ from getd.errors import ShapeError
 from getd.models.aliases import RandomSource, Tables
 from getd.models.base import DotProductModel, ModelSizes, RoleTable, other_positions
 from getd.models.layers import drop_out, embedding
-from getd.models.ring_query import RingQuery
+from getd.models.ring_query import RingQuery, RingShape
 from getd.models.roles import number_positions
 from getd.models.settings import Dropout, ModelSettings
 
@@ -52,6 +52,7 @@ class EncoderSettings(ModelSettings):
     dropout: Dropout = 0.2  # in every layer
     query_dropout: Dropout = 0.0
     ring_query_ranks: PositiveInt | None = None  # ranks of an added ring; None: no ring
+    ring_query_dim: PositiveInt = 64  # to which vectors are narrowed for it
     ring_query_dropout: Dropout = 0.3  # on the query of the ring
     initial_scale: float = 0.02
 
@@ -61,7 +62,7 @@ class Encoder(DotProductModel):
 
     role_numbers: Tensor  # (|R|, n): the row of the role of each position
     name_numbers: Tensor  # (|R|,): the row of the name of each relation, where some share one
-    parameters_formula = "|E|d + |R|d + n|R|d + 4d² for each layer + (n+1)d R² for a ring"
+    parameters_formula = "|E|d + |R|d + n|R|d + 4d² for each layer + 2dk + (n+1)k R² for a ring"
 
     def __init__(
         self, sizes: ModelSizes, settings: EncoderSettings, generator: RandomSource = None
@@ -90,8 +91,9 @@ class Encoder(DotProductModel):
         self.ring: RingQuery | None = None
         if settings.ring_query_ranks:
             dropouts = (settings.dropout, settings.ring_query_dropout)
-            largest = max(self.arities)
-            self.ring = RingQuery(largest, d, settings.ring_query_ranks, *dropouts, generator)
+            shape = RingShape(max(self.arities), settings.ring_query_dim, settings.ring_query_ranks)
+            with seeded(generator):
+                self.ring = RingQuery(d, shape, *dropouts, generator)
 
         with seeded(generator):
             make = DeepSets if settings.kind == "deepsets" else Attention
