@@ -22,7 +22,6 @@ from getd.models.aliases import RandomSource
 from getd.models.getd import scaled_core
 from getd.models.layers import drop_out
 
-
 FIRST_SCALE = 0.1  # of the normalised query
 
 
