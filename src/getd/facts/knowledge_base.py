@@ -17,6 +17,7 @@ from getd.facts.encode import Duplicates, encode, relations_of, used_entities
 from getd.facts.facts import Blocks, Facts, count
 from getd.facts.frames import frame_to_named
 from getd.facts.known_answers import KnownAnswers
+from getd.facts.lone_names import lone_name_notices
 from getd.facts.named import NamedFacts, NamedFactsBuilder, is_name
 from getd.facts.relation import Relation, default_roles, relation_labels
 from getd.facts.role_order import RoleOrder
@@ -104,7 +105,9 @@ class KnowledgeBase:
                 blocks[split], duplicates[split] = encoded
 
         kb = cls(name, entities, relations, signatures, blocks, duplicates)
+        facts = [block for split_blocks in blocks.values() for block in split_blocks.values()]
         about = [*_duplicate_notices(kb), *_overlap_notices(kb), *_odd_arity_notices(kb)]
+        about += lone_name_notices(signatures, facts)
         return replace(kb, notices=(*notices, *about))
 
     @classmethod
