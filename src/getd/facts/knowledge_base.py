@@ -159,6 +159,13 @@ class KnowledgeBase:
         return len(self.entities)
 
     @property
+    def only_relation(self) -> str:
+        """The label of the only relation, which nobody has to name."""
+        if self.n_relations > 1:
+            raise FactError(f"expected the name of a relation, as there are {self.n_relations:,}")
+        return self.relations.decode([0])[0]
+
+    @property
     def n_relations(self) -> int:
         return len(self.relations)
 
