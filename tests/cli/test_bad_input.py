@@ -88,17 +88,17 @@ CASES = {
     "not UTF-8": (
         "train.txt",
         b"r\ta\tb\nr\ta\xff\tb\n",
-        ":2: expected UTF-8, found byte 0xff at offset 9",
+        ":2: expected UTF-8, found byte 0xff at offset 9; save the file as UTF-8",
     ),
     "not UTF-8 from the first byte on": (
         "train.txt",
         b"\xe9\ta\tb\n",
-        ":1: expected UTF-8, found byte 0xe9 at offset 0",
+        ":1: expected UTF-8, found byte 0xe9 at offset 0; save the file as UTF-8",
     ),
     "not UTF-8 late": (
         "train.txt",
         b"r\ta\tb\n" * 1_000_000 + b"r\t\xe9\tb\n",
-        ":1000001: expected UTF-8, found byte 0xe9 at offset 6000002",
+        ":1000001: expected UTF-8, found byte 0xe9 at offset 6000002; save the file as UTF-8",
     ),
     "only a relation": (
         "train.txt",

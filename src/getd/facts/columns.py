@@ -15,8 +15,8 @@ import polars as pl
 
 from getd.arrays import Bools, Ids
 from getd.errors import FactFileError
-from getd.facts.missing_cells import missing_notices
 from getd.facts.named import EMPTY, NamedFacts, NamedFactsBuilder, new_block
+from getd.facts.odd_cells import cell_notices
 from getd.facts.relation import Roles, default_roles
 from getd.facts.role_order import RoleOrder
 from getd.io.problems import Problems
@@ -79,7 +79,7 @@ def columns_to_named(table: Columns, relation: str, order: RoleOrder) -> NamedFa
         _add_by_role(builder, names, entities, order, every_role=relation_column is None)
     problems.check()
 
-    notices = list(missing_notices(entities.cells))
+    notices = list(cell_notices(entities.cells))
     if relation_column is None:
         fact = f"{relation}({', '.join(entities.header)})"
         notices.insert(0, f"no column 'relation', so each row is a fact {fact}")

@@ -244,6 +244,14 @@ def _duplicate_notices(kb: KnowledgeBase) -> list[str]:
             if dropped.reordered:
                 notice += f", {dropped.reordered:,} of them with qualifiers in another order"
             notices.append(notice)
+
+    n_dropped = sum(dropped.total for dropped in kb.duplicates.values())
+    n_kept = sum(count(blocks) for blocks in kb.splits.values())
+    if n_dropped > n_kept:
+        notices.append(
+            f"only {n_kept:,} of {n_kept + n_dropped:,} rows are left: each fact counts once, "
+            "so how often it occurs is not learnt"
+        )
     return notices
 
 

@@ -51,8 +51,9 @@ def read_csv(path: Path, options: ReadOptions) -> NamedFacts:
     parts = []
     problems = Problems(path)
     for rows in read_csv_rows(path, separator, problems):
-        body = rows.filter(pl.col("line") > header_line)
         n_fields = rows.width - 1
+        is_filled = pl.any_horizontal(pl.exclude("line").is_not_null())
+        body = rows.filter((pl.col("line") > header_line) & is_filled)
         if n_fields == width:
             parts.append(body)
         else:

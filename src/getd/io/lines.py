@@ -135,18 +135,17 @@ def _unpack_zstd(file: BinaryIO) -> Iterator[bytes]:
 def _piece(path: Path, data: bytes, line: int, offset: int) -> Piece:
     """Check whole lines that begin at an offset: text, UTF-8, no line too long."""
     wrong = data.find(b"\0")
-    message = "expected text, found a NUL byte"
+    message = "expected text, found a NUL byte at offset {}"
     if wrong < 0 and not data.isascii():
         try:
             data.decode("utf-8")
         except UnicodeDecodeError as error:
             wrong = error.start
-            message = f"expected UTF-8, found byte 0x{data[wrong]:02x}"
+            byte = f"byte 0x{data[wrong]:02x}"
+            message = f"expected UTF-8, found {byte} at offset {{}}; save the file as UTF-8"
     if wrong >= 0:
         kind = _kind_of_file(data) if offset == 0 else None
-        message = (
-            f"expected text, found {kind}" if kind else f"{message} at offset {offset + wrong}"
-        )
+        message = f"expected text, found {kind}" if kind else message.format(offset + wrong)
         raise _error(path, message, line + data.count(b"\n", 0, wrong))
 
     # A line of more than MAX_LINE bytes covers a whole window of half that size.
