@@ -75,20 +75,30 @@ CASES = {
         "r\ta\tb\nr\ta\0\tb\n",
         ":2: expected text, found a NUL byte at offset 9",
     ),
+    "workbook": (
+        "train.csv",
+        b"PK\x03\x04\x14\0\0\0",
+        ":1: expected text, found a zip file or a workbook; unpack it, or save the sheet as CSV",
+    ),
+    "UTF-16": (
+        "train.csv",
+        "player,club\na,b\n".encode("utf-16"),
+        ":1: expected text, found UTF-16; save it as UTF-8",
+    ),
     "not UTF-8": (
         "train.txt",
         b"r\ta\tb\nr\ta\xff\tb\n",
-        ":2: expected UTF-8, found byte 0xff at offset 9",
+        ":2: expected UTF-8, found byte 0xff at offset 9; save the file as UTF-8",
     ),
     "not UTF-8 from the first byte on": (
         "train.txt",
         b"\xe9\ta\tb\n",
-        ":1: expected UTF-8, found byte 0xe9 at offset 0",
+        ":1: expected UTF-8, found byte 0xe9 at offset 0; save the file as UTF-8",
     ),
     "not UTF-8 late": (
         "train.txt",
         b"r\ta\tb\n" * 1_000_000 + b"r\t\xe9\tb\n",
-        ":1000001: expected UTF-8, found byte 0xe9 at offset 6000002",
+        ":1000001: expected UTF-8, found byte 0xe9 at offset 6000002; save the file as UTF-8",
     ),
     "only a relation": (
         "train.txt",
@@ -125,6 +135,29 @@ CASES = {
         "train.jsonl",
         "[1, 2]\n",
         ":1: expected a JSON object, found [1, 2] (1 bad line)",
+    ),
+    "JSON list of objects": (
+        "train.json",
+        '[{"relation": "r", "entities": ["a"]}]\n',
+        ":1: expected a JSON object, found a list; write one object a line (1 bad line)",
+    ),
+    "JSON list over several lines": (
+        "train.json",
+        '[\n{"relation": "r", "entities": ["a"]}\n]\n',
+        ":1: expected JSON lines, a whole object on every line, "
+        "found an object or a list over several lines",
+    ),
+    "JSON object over several lines": (
+        "train.json",
+        '\n{\n"relation": "r", "entities": ["a"]\n}\n',
+        ":2: expected JSON lines, a whole object on every line, "
+        "found an object or a list over several lines",
+    ),
+    "JSON of a table": (
+        "train.jsonl",
+        '{"player": "Jordan", "club": "Bulls"}\n',
+        ':1: expected {"relation": name, "entities": [name, …] or {role: name, …}}, '
+        "found the keys 'player', 'club'; save a table as CSV or Parquet (1 bad line)",
     ),
     "JSON cut short": (
         "train.jsonl",
@@ -211,6 +244,30 @@ CASES = {
         "train.csv",
         "relation,,e1\nr,a,b\n",
         ":1: expected a name of its own for every column, found column 2 without one; "
+        "name it or delete it",
+    ),
+    "CSV with row names that have no name": (
+        "train.csv",
+        "\n,a,b\nMazda,1,2\n",
+        ":2: expected a name of its own for every column, found column 1 without one; "
+        "name it or delete it",
+    ),
+    "CSV with an index that counts a row twice": (
+        "train.csv",
+        ",a,b\n1,1,2\n1,1,2\n",
+        ":1: expected a name of its own for every column, found column 1 without one; "
+        "name it or delete it",
+    ),
+    "CSV with an index and another column without a name": (
+        "train.csv",
+        ",a,\n1,1,2\n",
+        ":1: expected a name of its own for every column, found column 3 without one; "
+        "name it or delete it",
+    ),
+    "CSV with an index alone": (
+        "train.csv",
+        '""\n1\n2\n',
+        ":1: expected a name of its own for every column, found column 1 without one; "
         "name it or delete it",
     ),
     "CSV with a header alone": (

@@ -248,6 +248,27 @@ def test_questions_that_are_none(
     assert (result.code, result.err) == (code, f"{message}\n")
 
 
+def test_the_only_relation_of_a_run_need_not_be_named(
+    getd: Getd, run: Path, tmp_path: Path
+) -> None:
+    table = tmp_path / "plays.csv"
+    table.write_text("who,club\n" + "".join(f"p{i % 9},c{i % 5}\n" for i in range(40)))
+    arguments = ["--out", tmp_path / "run", "--model", "n-cp", "--set", "training.epochs=1"]
+    assert getd("train", table, *arguments, "--quiet").code == 0
+
+    asked = getd("predict", tmp_path / "run", "club=?", "who=p1", "--json").out
+    assert json.loads(asked)["question"] == ["plays", "p1", "?"]
+    assert asked == getd("predict", tmp_path / "run", "plays", "p1", "?", "--json").out
+    missing = ["--out", tmp_path / "missing.tsv", "--min-confidence", 0]
+    assert getd("complete", tmp_path / "run", *missing).code == 0
+    assert (tmp_path / "missing.tsv").read_text().startswith("plays\t")
+
+    result = getd("complete", run, "--out", tmp_path / "missing.tsv")
+    assert result.err == "expected the name of a relation, as there are 8\n"
+    result = getd("predict", run, "player=?", "city=Oxbow")
+    assert result.err.startswith("unknown relation 'player=?'")
+
+
 def test_models_are_listed_with_their_settings(getd: Getd) -> None:
     models = {
         record["name"]: record for record in json.loads(getd("models", "--json").out)["models"]

@@ -23,9 +23,10 @@ from getd.memory.fit import fit_weights
 from getd.memory.memory import Memory
 from getd.memory.with_memory import WithMemory
 from getd.models.base import ScoringModel
-from getd.models.ensemble import Ensemble
+from getd.models.ensemble import Ensemble, combine_members
 from getd.run import Run
 from getd.training.callbacks import Callbacks
+from getd.workflows.member_weights import fit_members
 from tests.experiments.test_claims import index, tables
 
 ROW = """
@@ -45,6 +46,10 @@ learning_rate = 0.1
 batch_size = 16
 patience = 2
 threads = 1
+"""
+COMBINED = """
+data = "{data}"
+members = ["best/getd-tiny", "best/encoder-tiny"]
 """
 SIZE = 20
 
@@ -67,7 +72,12 @@ def measurer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Measurer]:
         lines = ["\t".join(fact) + "\n" for fact in facts]
         (folder / "data" / f"{split}.txt").write_text("".join(lines))
     (folder / "rows" / "best").mkdir(parents=True)
-    (folder / "rows" / "best" / "getd-tiny.toml").write_text(ROW.format(data=folder / "data"))
+    (folder / "rows" / "combined").mkdir()
+    row = ROW.format(data=folder / "data")
+    (folder / "rows" / "best" / "getd-tiny.toml").write_text(row)
+    (folder / "rows" / "best" / "encoder-tiny.toml").write_text(row.replace("n-cp", "distmult"))
+    combined = COMBINED.format(data=folder / "data")
+    (folder / "rows" / "combined" / "tiny.toml").write_text(combined)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rows_module, "ROWS", folder / "rows")
         all_rows.cache_clear()
@@ -178,6 +188,39 @@ def test_all_together_the_weights_are_those_of_the_models_that_have_not_seen_val
     models = Ensemble([run_of(measurer, "best/getd-tiny+valid", seed).model.bare for seed in seeds])
     model = WithMemory(models, Memory.from_facts(both, kb.n_entities), weights)
     assert result.mrr == mrr(model, valid_in_train(kb))
+
+
+def test_combined_rows_have_weights_of_models_that_have_not_seen_valid(
+    measurer: Measurer, kb: KnowledgeBase
+) -> None:
+    result = measured(measurer, "combined/tiny+memory+valid")
+    rows = ("best/getd-tiny", "best/encoder-tiny")
+    blind = [run_of(measurer, row).model.bare for row in rows]
+    weights = fit_members(blind, kb, [False, False]).weights
+    memory = Memory.from_facts(kb.split("train"), kb.n_entities)
+    memory_weights = fit_weights(combine_members(blind, weights), memory, kb)
+    assert result.memory == {name: values.model_dump() for name, values in memory_weights.items()}
+
+    both = join(kb.split("train"), kb.split("valid"))
+    seeing = [run_of(measurer, f"{row}+valid").model.bare for row in rows]
+    memory = Memory.from_facts(both, kb.n_entities)
+    model = WithMemory(combine_members(seeing, weights), memory, memory_weights)
+    assert result.mrr == mrr(model, valid_in_train(kb))
+    assert (result.model, result.rows, result.protocol.members) == ("combined", rows, 2)
+    assert result.protocol.member_weights is not None
+    assert result.protocol.member_weights.fitted_on == "valid"
+
+
+def test_combined_rows_alone_are_neither_of_their_members(
+    measurer: Measurer, kb: KnowledgeBase
+) -> None:
+    result = measured(measurer, "combined/tiny")
+    rows = ("best/getd-tiny", "best/encoder-tiny")
+    models = [run_of(measurer, row).model.bare for row in rows]
+    weights = fit_members(models, kb, [False, False]).weights
+    assert result.mrr == mrr(combine_members(models, weights), kb)
+    assert result.mrr not in [mrr(model, kb) for model in models]
+    assert result.protocol.memory is None
 
 
 def test_a_table_is_made_from_the_results_that_are_kept(tmp_path: Path) -> None:

@@ -22,7 +22,8 @@ EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, row in all_rows().items() if row.kind not in ("derived", "table")]
+    "name",
+    [name for name, row in all_rows().items() if row.kind not in ("combined", "derived", "table")],
 )
 def test_every_row_builds_its_model_on_a_known_data_set(name: str) -> None:
     row = find_row(name)
@@ -97,4 +98,4 @@ def test_the_paper_counts_what_we_count(real_data: Path) -> None:
 
 def test_every_row_is_in_the_package() -> None:
     folders = {path.parent.name for path in ROWS.rglob("*.toml")}
-    assert folders == {"best", "figures", "paper", "tuning"}
+    assert folders == {"best", "combined", "figures", "paper", "tuning"}

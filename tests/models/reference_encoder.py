@@ -40,9 +40,12 @@ def encoder(model: Encoder, relation: int, entities: list[int], position: int | 
 
 def ring_query(weights: Weights, relation: int, entities: list[int], position: int) -> Vector:
     """Entry by entry, the trace of the cores, each contracted with its vector."""
-    vectors = [layer_norm(weights, "ring.relation_norm", weights["relation.weight"][relation])]
+    narrow = weights["ring.narrow.weight"]
+    r = narrow @ weights["relation.weight"][relation]
+    vectors = [layer_norm(weights, "ring.relation_norm", r)]
     for entity in entities:
-        vectors.append(layer_norm(weights, "ring.entity_norm", weights["entity.weight"][entity]))
+        e = narrow @ weights["entity.weight"][entity]
+        vectors.append(layer_norm(weights, "ring.entity_norm", e))
 
     query = np.zeros(len(vectors[0]))
     for i in range(len(query)):
@@ -53,7 +56,7 @@ def ring_query(weights: Weights, relation: int, entities: list[int], position: i
             matrix = core[:, i, :] if is_open else np.einsum("i,aib->ab", vector, core)
             product = product @ matrix
         query[i] = np.trace(product)
-    return layer_norm(weights, "ring.query_norm", query)
+    return weights["ring.widen.weight"] @ layer_norm(weights, "ring.query_norm", query)
 
 
 def deep_sets(weights: Weights, tokens: list[Vector], reader: Vector, model: Encoder) -> Vector:

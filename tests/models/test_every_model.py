@@ -62,7 +62,7 @@ VARIANTS: dict[str, tuple[str, dict[str, object]]] = {  # other forms that must 
     "rae+squared": ("rae", {"squared": True, "relatedness": 0.3}),
     "rae+p1+squared": ("rae", {"p": 1, "squared": True}),
     "nalp+norm": ("nalp", {"batch_norm": True}),
-    "encoder+ring": ("encoder", {"ring_query_ranks": 3}),
+    "encoder+ring": ("encoder", {"ring_query_ranks": 3, "ring_query_dim": 5}),
     "encoder+attention": ("encoder", {"kind": "attention", "heads": 2}),
     "transe+p2": ("transe", {"p": 2}),
     "transe+unit": ("transe", {"unit_entities": True}),

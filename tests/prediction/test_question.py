@@ -33,7 +33,11 @@ def test_questions_by_role_are_questions_by_position(quick_run: Run) -> None:
     ("relation", "entities", "message"),
     [
         ("trasfer", ["?", "a", "b", "c"], "unknown relation 'trasfer'; did you mean 'transfer'?"),
-        ("transfer", ["?", "a"], "relation 'transfer' has 4 entities, found 2"),
+        (
+            "transfer",
+            ["?", "a"],
+            "relation 'transfer' has 4 entities (player, from, to, season), found 2",
+        ),
         ("born in", ["Ada Hal", "?"], "unknown entity 'Ada Hal'; did you mean 'Ada Hale'?"),
         ("award", ["?"] * 4, "expected 3 '?' at most in a question, found 4 in award ? ? ? ?"),
         (

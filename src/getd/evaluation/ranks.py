@@ -212,7 +212,8 @@ def _count_block(slot: _Slot, rows: Ids, spans: list[Span], home: Span) -> tuple
 
     relation, entities = facts.to_tensors(slot.device)
     answers = entities[:, position].clone()
-    entities[:, position] = 0
+    if not slot.model.reads_answers:
+        entities[:, position] = 0
     block = slot.block(relation, entities)
     counts = torch.zeros(2, len(rows), dtype=torch.float64, device=slot.device)
     for start, stop in sorted(spans, key=lambda span: span != home):

@@ -28,12 +28,14 @@ from getd.memory.fit import fit_weights
 from getd.memory.memory import Memory
 from getd.memory.with_memory import WithMemory
 from getd.models.base import ScoringModel
-from getd.models.ensemble import Ensemble
+from getd.models.ensemble import Ensemble, Weights, combine_members
+from getd.models.registry import COMBINED
 from getd.runs.config import Config
 from getd.runs.folder import RunFolder
 from getd.runs.opened import OpenedRun, open_run
 from getd.training.callbacks import Callbacks
 from getd.training.start import train
+from getd.workflows.member_weights import fit_members
 
 CURVES = {  # keys of a result by those of a history in which test stood in for validation
     "epoch": "epoch",
@@ -55,7 +57,7 @@ class Measurer:
     def measure(self, row: Row, point: Point) -> Result:
         if row.kind == "table":
             return measure_table(row.name, ResultIndex(read_results(self.results)))
-        if row.kind == "derived":
+        if row.kind in ("combined", "derived"):
             return self._measure_derived(row, point)
         if row.kind == "study":
             return self._measure_study(row, point)
@@ -87,23 +89,26 @@ class Measurer:
             return train(kb, config, path, resume=folder.exists(), callbacks=callbacks)
 
     def _measure_derived(self, row: Row, point: Point) -> Measurement:
-        """Evaluate runs of the base row, alone or as one model, with what the row adds."""
+        """Evaluate runs of the base rows, alone or as one model, with what the row adds."""
         start = perf_counter()
-        base = find_row(row.base)
-        whole = load(base.data)
-        seeds = MEMBERS if "ensemble" in row.added else (point.seed,)
-        points = base.with_seeds(seeds)
+        points = _members(row, point)
+        whole = load(row.data)
         runs = [self._train(each, whole) for each in points]
-        model = _as_one(runs)
-        extra: dict[str, Any] = {"members": seeds}
+        extra: dict[str, Any] = {"members": tuple(each.seed for each in points)}
+        on_validation = Choice("valid", filter_splits(whole, "valid"))
 
+        # Everything is fitted on validation with models that have not seen it.
+        models = [run.model.bare for run in runs]
         weights = None
-        fitted_on = None
-        if "memory" in row.added:  # fitted on validation with models that have not seen it
+        if row.members:
+            extra["rows"] = row.members
+            learn_relations = [run.folder.read_config().learns_relations for run in runs]
+            weights = fit_members(models, whole, learn_relations).weights
+        memory_weights = None
+        if "memory" in row.added:
             memory = Memory.from_facts(whole.split("train"), whole.n_entities)
-            weights = fit_weights(model, memory, whole)
-            fitted_on = Choice("valid", filter_splits(whole, "valid"))
-            extra["memory"] = {name: values.model_dump() for name, values in weights.items()}
+            memory_weights = fit_weights(_as_one(models, weights), memory, whole)
+            extra["memory"] = {name: fit.model_dump() for name, fit in memory_weights.items()}
 
         kb = whole
         trained_on: Splits = ("train",)
@@ -111,15 +116,22 @@ class Measurer:
             kb = valid_in_train(whole)
             trained_on = ("train", "valid")
             pairs = zip(points, runs, strict=True)
-            model = _as_one([self._train_on_valid(each, run, kb) for each, run in pairs])
-        if weights is not None:
+            models = [self._train_on_valid(each, run, kb).model.bare for each, run in pairs]
+        model = _as_one(models, weights)
+        if memory_weights is not None:
             memory = Memory.from_facts(kb.split("train"), kb.n_entities)
-            model = WithMemory(model, memory, weights)
+            model = WithMemory(model, memory, memory_weights)
 
-        provenance = Provenance(trained_on, runs[0].epoch_choice(), fitted_on)
+        provenance = Provenance(
+            trained_on,
+            runs[0].epoch_choice(),
+            memory=on_validation if memory_weights is not None else None,
+            members=on_validation if weights is not None else None,
+        )
         evaluation = evaluate(model, whole, provenance=provenance)
         extra["seconds"] = round(perf_counter() - start, 1)
-        return measurement(runs[0].folder.read_config(), evaluation, **extra)
+        result = measurement(runs[0].folder.read_config(), evaluation, **extra)
+        return result.model_copy(update={"model": COMBINED}) if row.members else result
 
     def _train_on_valid(self, point: Point, run: OpenedRun, merged: KnowledgeBase) -> OpenedRun:
         """Train a run's settings on train and valid, for as many epochs as were best on valid."""
@@ -172,8 +184,18 @@ def _config(point: Point, **training: Any) -> Config:
     return Config.parse(point.config.given, seed=point.seed, **training)
 
 
-def _as_one(runs: Sequence[OpenedRun]) -> ScoringModel:
-    models = [run.model.bare for run in runs]
+def _members(row: Row, point: Point) -> list[Point]:
+    """Return the trainings that a derived row is made from."""
+    if row.members:
+        return [find_row(name).with_seeds([point.seed])[0] for name in row.members]
+    seeds = MEMBERS if "ensemble" in row.added else (point.seed,)
+    return find_row(row.base).with_seeds(seeds)
+
+
+def _as_one(models: Sequence[ScoringModel], weights: Weights | None = None) -> ScoringModel:
+    """Return one model, or the mean or weighted sum of several."""
+    if weights is not None:
+        return combine_members(models, weights).eval()
     return models[0] if len(models) == 1 else Ensemble(models)
 
 

@@ -66,6 +66,7 @@ class Measurement(Result):
     published: Values = Field(default_factory=dict)
     curves: Curves | None = None
     members: WholeNumbers = ()  # the seeds of derived rows
+    rows: tuple[str, ...] = ()  # of combined models
     memory: Table = Field(default_factory=dict)  # the weights of derived rows
 
     @property

@@ -1,8 +1,8 @@
 """Rows: everything that can be measured again, by name.
 
 ``paper/…`` and ``best/…`` are configs that ``getd train --config`` reads too. ``best/ROW+memory``,
-``+ensemble`` and ``+valid`` are made from the runs of ``best/ROW``. ``figures/…`` are many
-trainings, ``tuning/…`` are studies, and the others are tables.
+``+ensemble`` and ``+valid`` are made from the runs of ``best/ROW``; ``combined/…`` from those of
+several rows. ``figures/…`` are many trainings, ``tuning/…`` are studies, and the others are tables.
 """
 
 import re
@@ -19,12 +19,16 @@ from getd.errors import ConfigError, nearest
 from getd.runs.config import Config
 from getd.tuning.space import read_space
 
-RowKind = Literal["training", "derived", "figure", "study", "table"]
+RowKind = Literal["training", "combined", "derived", "figure", "study", "table"]
 Values = dict[str, Any]
 PACKAGE = Path(__file__).parent
 ROWS = PACKAGE / "rows"
 MEMBERS = (0, 1, 2)  # the seeds of an ensemble
-KINDS: Mapping[str, RowKind] = {"figures": "figure", "tuning": "study"}  # by folder
+KINDS: Mapping[str, RowKind] = {  # by folder
+    "figures": "figure",
+    "tuning": "study",
+    "combined": "combined",
+}
 TABLES = {
     "statistics": "Table 3: entities, relations and facts of each data set, and our baselines",
     "complexity": (
@@ -42,6 +46,7 @@ DERIVED = (  # what follows the name of the base row
     *("+memory", "+ensemble", "+memory+ensemble"),
     *("+valid", "+memory+valid", "+ensemble+valid", "+memory+ensemble+valid"),
 )
+DERIVED_OF_ONE = ("+memory", "+valid", "+memory+valid")
 
 
 class RowInfo(Settings):
@@ -100,6 +105,7 @@ class Row:
     info: RowInfo
     points: tuple[Point, ...]  # with seed 0
     study: StudyTable = field(default_factory=StudyTable)
+    members: tuple[str, ...] = ()  # combined: the rows whose models are combined
 
     @property
     def data(self) -> str:
@@ -139,8 +145,8 @@ def all_rows() -> dict[str, Row]:
         rows.append(row)
         if row.name.startswith("best/getd-"):
             rows += _derived_rows(row, DERIVED)
-        elif row.name.startswith("best/encoder-"):
-            rows += _derived_rows(row, ("+memory",))
+        elif row.name.startswith("best/encoder-") or row.kind == "combined":
+            rows += _derived_rows(row, DERIVED_OF_ONE)
 
     for name, about in TABLES.items():
         rows.append(Row(name, "table", RowInfo(about=about), (Point(name),)))
@@ -153,7 +159,12 @@ def read_row(path: Path) -> Row:
     kind = KINDS.get(folder, "training")
     name = f"{folder}/{path.stem}"
     tables = read_toml(path)
-    about = f"{tables['model']['name']} on {tables['data']}" if "model" in tables else name
+    members = tuple(tables.pop("members", ()))
+    about = name
+    if members:
+        about = f"{' and '.join(members)} as one"
+    elif "model" in tables:
+        about = f"{tables['model']['name']} on {tables['data']}"
     info = build(RowInfo, {"about": about} | tables.get("row", {}), f"{name}: row")
 
     points = []
@@ -167,7 +178,7 @@ def read_row(path: Path) -> Row:
 
     if kind == "study":
         read_space(study.space, points[0].config)
-    return Row(name, kind, info, tuple(points), study)
+    return Row(name, kind, info, tuple(points), study, members)
 
 
 def find_row(name: str) -> Row:
@@ -194,5 +205,6 @@ def _derived_rows(base: Row, suffixes: Sequence[str]) -> list[Row]:
 
         name = base.name + suffix
         points = tuple(replace(point, row=name) for point in base.points)
-        rows.append(Row(name, "derived", RowInfo(about=about, minutes=minutes), points))
+        info = RowInfo(about=about, minutes=minutes)
+        rows.append(Row(name, "derived", info, points, members=base.members))
     return rows

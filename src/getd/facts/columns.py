@@ -16,6 +16,7 @@ import polars as pl
 from getd.arrays import Bools, Ids
 from getd.errors import FactFileError
 from getd.facts.named import EMPTY, NamedFacts, NamedFactsBuilder, new_block
+from getd.facts.odd_cells import cell_notices
 from getd.facts.relation import Roles, default_roles
 from getd.facts.role_order import RoleOrder
 from getd.io.problems import Problems
@@ -78,12 +79,12 @@ def columns_to_named(table: Columns, relation: str, order: RoleOrder) -> NamedFa
         _add_by_role(builder, names, entities, order, every_role=relation_column is None)
     problems.check()
 
-    named = builder.build()
+    notices = list(cell_notices(entities.cells))
     if relation_column is None:
         fact = f"{relation}({', '.join(entities.header)})"
-        notice = f"{problems.path}: no column 'relation', so each row is a fact {fact}"
-        return replace(named, notices=(notice,), has_relations=False)
-    return named
+        notices.insert(0, f"no column 'relation', so each row is a fact {fact}")
+    texts = tuple(f"{problems.path}: {notice}" for notice in notices)
+    return replace(builder.build(), notices=texts, has_relations=relation_column is not None)
 
 
 def _add_positional(

@@ -56,12 +56,12 @@ def table_to_named(table: pl.DataFrame, name: str, relation: str, order: RoleOrd
     return columns_to_named(Columns(table.columns, cells, rows, problems), relation, order)
 
 
-def check_header(path: Path | str, header: Sequence[str], location: str) -> None:
-    """Check that every column has a name of its own."""
+def check_header(path: Path | str, header: Sequence[str], location: str, first: int = 1) -> None:
+    """Check that every column has a name of its own; ``first`` is the number of the first one."""
     counts = Counter(header)
     repeated = next((name for name in header if counts[name] > 1), None)
     if not all(header):
-        empty = list(header).index("") + 1
+        empty = list(header).index("") + first
         problem = f"column {empty} without one; name it or delete it"
     elif repeated is not None:
         problem = f"{repeated!r} twice"

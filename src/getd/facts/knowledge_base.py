@@ -17,6 +17,7 @@ from getd.facts.encode import Duplicates, encode, relations_of, used_entities
 from getd.facts.facts import Blocks, Facts, count
 from getd.facts.frames import frame_to_named
 from getd.facts.known_answers import KnownAnswers
+from getd.facts.lone_names import lone_name_notices
 from getd.facts.named import NamedFacts, NamedFactsBuilder, is_name
 from getd.facts.relation import Relation, default_roles, relation_labels
 from getd.facts.role_order import RoleOrder
@@ -104,7 +105,9 @@ class KnowledgeBase:
                 blocks[split], duplicates[split] = encoded
 
         kb = cls(name, entities, relations, signatures, blocks, duplicates)
+        facts = [block for split_blocks in blocks.values() for block in split_blocks.values()]
         about = [*_duplicate_notices(kb), *_overlap_notices(kb), *_odd_arity_notices(kb)]
+        about += lone_name_notices(signatures, facts)
         return replace(kb, notices=(*notices, *about))
 
     @classmethod
@@ -154,6 +157,13 @@ class KnowledgeBase:
     @property
     def n_entities(self) -> int:
         return len(self.entities)
+
+    @property
+    def only_relation(self) -> str:
+        """The label of the only relation, which nobody has to name."""
+        if self.n_relations > 1:
+            raise FactError(f"expected the name of a relation, as there are {self.n_relations:,}")
+        return self.relations.decode([0])[0]
 
     @property
     def n_relations(self) -> int:
@@ -234,6 +244,14 @@ def _duplicate_notices(kb: KnowledgeBase) -> list[str]:
             if dropped.reordered:
                 notice += f", {dropped.reordered:,} of them with qualifiers in another order"
             notices.append(notice)
+
+    n_dropped = sum(dropped.total for dropped in kb.duplicates.values())
+    n_kept = sum(count(blocks) for blocks in kb.splits.values())
+    if n_dropped > n_kept:
+        notices.append(
+            f"only {n_kept:,} of {n_kept + n_dropped:,} rows are left: each fact counts once, "
+            "so how often it occurs is not learnt"
+        )
     return notices
 
 

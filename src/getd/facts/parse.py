@@ -17,6 +17,7 @@ from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.named import NamedFacts, is_name
 from getd.facts.relation import default_roles
 from getd.io.problems import Problems
+from getd.visible import shorten
 
 # In order, or by role; a role that a relation has several times has a list of names.
 Name = str | float  # numbers become text
@@ -25,6 +26,7 @@ Names = Sequence[Name] | ByRole
 Parsed = tuple[int, list[str]]  # the id of a relation, and names in the order of its roles
 OPEN = "?"  # stands for what a question asks for
 MAX_LISTED = 5  # relations that a message lists
+MAX_ROLES = 150  # characters of a list of roles
 T = TypeVar("T")
 
 
@@ -135,8 +137,11 @@ def _relation_of_arity(kb: KnowledgeBase, name: str, arity: int) -> int:
             raise FactError(f"relation {name!r} is one of {labels} here; ask by one of these names")
 
     arities = sorted({kb.signatures[number].arity for number in groups[0]})
-    expected = " or ".join(map(str, arities))
-    raise FactError(f"relation {name!r} has {expected} entities, found {arity}")
+    expected = " or ".join(map(str, arities)) + " entities"
+    signature = kb.signatures[groups[0][0]]
+    if len(groups[0]) == 1 and signature.has_named_roles:
+        expected += f" ({shorten(', '.join(signature.roles), MAX_ROLES)})"
+    raise FactError(f"relation {name!r} has {expected}, found {arity}")
 
 
 def _parse_roles(kb: KnowledgeBase, relation: str, entities: ByRole) -> Parsed:

@@ -6,6 +6,7 @@ now a rectangle: no Python per line, whatever the mixture of arities.
 """
 
 import csv
+import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -20,6 +21,7 @@ from getd.formats.format import Head
 from getd.io.lines import BOM, MAX_LINE, Piece, read_pieces
 from getd.io.problems import Problems
 
+MARKS = ",;|"  # that separate fields of CSV, and no fields of plain text
 LONE_RETURN = "lines that end with a carriage return alone"
 
 _Group = list[tuple[int, list[str]]]  # rows of one length, each with the line it begins on
@@ -132,9 +134,10 @@ def _columns(data: bytes, separator: str) -> pl.DataFrame:
 
 
 def looks_like_csv(head: Head) -> bool:
-    """Whether the file is called CSV, or its first line has commas and no other white space."""
-    has_commas = "," in head.first and "\t" not in head.first and " " not in head.first.strip()
-    return head.ending == ".csv" or (has_commas and not head.looks_like_json)
+    """Whether the file is called CSV, or its first line has separators and no white space."""
+    first = head.first.strip()
+    has_separators = any(mark in first for mark in MARKS) and not re.search(r"[ \t]", first)
+    return head.ending == ".csv" or (has_separators and not head.looks_like_json)
 
 
 def read_csv_rows(path: Path, separator: str, problems: Problems) -> Iterator[Rows]:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import polars as pl
 
+from getd.errors import FactFileError
 from getd.facts.named import NamedFacts, NamedFactsBuilder
 from getd.facts.relation import Relation, Roles, default_roles
 from getd.facts.role_order import RoleOrder
@@ -23,8 +24,10 @@ Record = dict[str, Any]  # as parsed: numbers are texts
 
 _KEYS = ({"relation", "entities"}, {"relation", "entities", "roles"})
 _EXPECTED = '{"relation": name, "entities": [name, …] or {role: name, …}}'
+_TABLE_HINT = "; save a table as CSV or Parquet"
 # What predictions add to facts
 IGNORED_KEYS = {"confidence", "plausibility", "score", "probability", "rank", "known"}
+_EXPECTED_LINES = "expected JSON lines, a whole object on every line"
 MAX_SHOWN = 40  # characters of a wrong value in a message
 
 
@@ -48,7 +51,8 @@ def read_jsonl(path: Path, options: ReadOptions) -> NamedFacts:
 
 def _parse_fact(record: Record, order: RoleOrder) -> tuple[str, Roles, list[str]]:
     if record.keys() - IGNORED_KEYS not in _KEYS:
-        raise ValueError(f"expected {_EXPECTED}, found the keys {shown_keys(record)}")
+        hint = "" if record.keys() & {"relation", "entities"} else _TABLE_HINT
+        raise ValueError(f"expected {_EXPECTED}, found the keys {shown_keys(record)}{hint}")
     relation = parse_name(record["relation"])
     entities = record["entities"]
 
@@ -88,8 +92,13 @@ def parse_records(path: Path, parse: Callable[[Record], T]) -> Iterator[tuple[in
         object_pairs_hook=_object, parse_int=str, parse_float=str, parse_constant=_no_number
     )
     for number, line in _lines(path):
+        if line.strip() in ("{", "["):  # a document over several lines
+            wrong = "found an object or a list over several lines"
+            raise FactFileError(path, [(f":{number}", f"{_EXPECTED_LINES}, {wrong}")])
         try:
             record = decoder.decode(line)
+            if isinstance(record, list) and record and isinstance(record[0], dict):
+                raise ValueError("expected a JSON object, found a list; write one object a line")
             if not isinstance(record, dict):
                 raise ValueError(f"expected a JSON object, found {_shown(line)}")
             yield number, parse(record)

@@ -17,10 +17,11 @@ from getd.facts.relation import Relation, default_roles, relation_labels
 from getd.formats.csv_rows import Rows, line_numbers, report_empty, report_returns, split_fields
 from getd.formats.format import Format, Head, ReadOptions
 from getd.formats.line_writer import BlockTexts, write_facts
-from getd.io.lines import read_pieces
+from getd.io.lines import read_head, read_pieces
 from getd.io.problems import Problems
 
 HEADER_WORDS = {"relation", "predicate"}  # that only a header has
+MIN_FACTS = 10  # of which one that shares no name with the others is odd
 COMPARED_LINES = 20_000  # the first ones, in which relations are compared with entities
 MIN_RELATIONS = 5  # names, of which a share says something
 MIN_RATIO = 4  # of the names of the first column to those of the second, which may be relations
@@ -52,16 +53,19 @@ def read_text(path: Path, options: ReadOptions) -> NamedFacts:
     problems.check()
 
     facts = builder.build()
-    notices = tuple(f"{path}: {notice}" for notice in _notices(facts))
+    has_tab = b"\t" in read_head(path).split(b"\n", 1)[0]
+    notices = tuple(f"{path}: {notice}" for notice in _notices(facts, has_tab))
     return replace(facts, notices=notices)
 
 
-def _notices(facts: NamedFacts) -> Iterator[str]:
+def _notices(facts: NamedFacts, has_tab: bool) -> Iterator[str]:
     """Say what looks like a header, or like another order of the columns."""
     if not len(facts):
         return
-    if HEADER_WORDS & {name.lower() for name in facts.first_names()}:
-        yield "the first line looks like a header; plain text has none: read as a fact"
+    has_word = HEADER_WORDS & {name.lower() for name in facts.first_names()}
+    if has_word or _is_first_apart(facts):
+        notice = "the first line looks like a header; plain text has none: read as a fact"
+        yield f"{notice} (--format csv reads a table with a header)" if has_tab else notice
 
     relations: set[str] = set()
     entities: set[str] = set()
@@ -82,6 +86,22 @@ def _notices(facts: NamedFacts) -> Iterator[str]:
     elif second and len(relations) >= MIN_RATIO * max(len(second), MIN_RELATIONS):
         names = f"it has {len(relations):,} names, the second one only {len(second):,}"
         yield f"the first column looks like an entity: {names}; getd reads the relation first"
+
+
+def _is_first_apart(facts: NamedFacts) -> bool:
+    """Whether the first fact, and no other, shares no name with the rest, as a header does."""
+    if len(facts) < MIN_FACTS:
+        return False
+    blocks = facts.blocks.values()
+    relation_counts = np.bincount(np.concatenate([block.relation for block in blocks]))
+    entity_counts = np.bincount(np.concatenate([block.entities.ravel() for block in blocks]))
+
+    rows = []  # of the facts that share no name
+    for block in blocks:
+        is_apart = relation_counts[block.relation] == 1
+        is_apart &= (entity_counts[block.entities] == 1).all(axis=1)
+        rows += block.row[is_apart].tolist()
+    return rows == [min(block.row[0] for block in blocks)]
 
 
 def _read_rows(path: Path, problems: Problems | None) -> Iterator[Rows]:

@@ -5,12 +5,15 @@ A table has a ``relation`` column, or all its rows are facts of one relation. Ot
 - ``e1, e2, …``: positions. The last cells of a fact with fewer entities are empty. A column
   ``roles``, if there is one, holds the role names of each fact as a JSON list.
 - any other names: roles. Every row of a relation fills the roles that any of its rows fills.
+
+In CSV, a first column without a name may be the index that pandas and R write; it is left out.
 """
 
 import csv
 import json
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -33,6 +36,7 @@ from getd.io.problems import Problems
 from getd.visible import shorten
 
 SEPARATORS = ",;\t|"
+INDEX = r"^-?(0|[1-9]\d*)$"  # what a column without a name holds if it is an index
 
 
 def read_csv(path: Path, options: ReadOptions) -> NamedFacts:
@@ -47,8 +51,9 @@ def read_csv(path: Path, options: ReadOptions) -> NamedFacts:
     parts = []
     problems = Problems(path)
     for rows in read_csv_rows(path, separator, problems):
-        body = rows.filter(pl.col("line") > header_line)
         n_fields = rows.width - 1
+        is_filled = pl.any_horizontal(pl.exclude("line").is_not_null())
+        body = rows.filter((pl.col("line") > header_line) & is_filled)
         if n_fields == width:
             parts.append(body)
         else:
@@ -60,7 +65,21 @@ def read_csv(path: Path, options: ReadOptions) -> NamedFacts:
     table = pl.concat(parts).sort("line")
     cells = table.drop("line").select(pl.all().fill_null(""))
     columns = Columns(header, cells, table["line"], problems)
-    return columns_to_named(columns, options.relation, options.role_order)
+    if header[0]:
+        return columns_to_named(columns, options.relation, options.role_order)
+
+    _check_index(path, cells["0"], header_line)
+    columns = columns.select(range(1, width))
+    named = columns_to_named(columns, options.relation, options.role_order)
+    notice = f"{path}: left out the first column: it has no name and only numbers the rows"
+    return replace(named, notices=(notice, *named.notices))
+
+
+def _check_index(path: Path, cells: pl.Series, header_line: int) -> None:
+    """Check that a first column without a name is an index, as pandas and R write it."""
+    is_index = cells.str.contains(INDEX).all() and cells.n_unique() == len(cells)
+    if not is_index:
+        check_header(path, [""], f":{header_line}")
 
 
 def _read_header(path: Path) -> tuple[list[str], str, int]:
@@ -82,7 +101,8 @@ def _read_header(path: Path) -> tuple[list[str], str, int]:
         raise FactFileError(path, [problem]) from None
 
     header = [name.strip() for name in fields]
-    check_header(path, header, f":{line}")
+    n_indexes = int(len(header) > 1 and header[0] == "")
+    check_header(path, header[n_indexes:], f":{line}", first=1 + n_indexes)
     return header, separator, line
 
 

@@ -20,6 +20,18 @@ BOM = b"\xef\xbb\xbf"
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
+# First bytes of files that are no text, and what to do about them.
+OTHER_FILES = {
+    b"PK\x03\x04": "a zip file or a workbook; unpack it, or save the sheet as CSV",
+    b"\xd0\xcf\x11\xe0": "a workbook of old Excel; save the sheet as CSV",
+    b"SQLite format 3": "a SQLite database; write its tables as CSV",
+    b"ARROW1": "an Arrow file; write it as Parquet",
+    b"\x80\x04": "a pickle, which getd never reads; write it as Parquet or CSV",
+    b"\x80\x05": "a pickle, which getd never reads; write it as Parquet or CSV",
+    b"\xff\xfe": "UTF-16; save it as UTF-8",
+    b"\xfe\xff": "UTF-16; save it as UTF-8",
+}
+
 
 @dataclass(frozen=True)
 class Piece:
@@ -123,15 +135,17 @@ def _unpack_zstd(file: BinaryIO) -> Iterator[bytes]:
 def _piece(path: Path, data: bytes, line: int, offset: int) -> Piece:
     """Check whole lines that begin at an offset: text, UTF-8, no line too long."""
     wrong = data.find(b"\0")
-    message = "expected text, found a NUL byte"
+    message = "expected text, found a NUL byte at offset {}"
     if wrong < 0 and not data.isascii():
         try:
             data.decode("utf-8")
         except UnicodeDecodeError as error:
             wrong = error.start
-            message = f"expected UTF-8, found byte 0x{data[wrong]:02x}"
+            byte = f"byte 0x{data[wrong]:02x}"
+            message = f"expected UTF-8, found {byte} at offset {{}}; save the file as UTF-8"
     if wrong >= 0:
-        message += f" at offset {offset + wrong}"
+        kind = _kind_of_file(data) if offset == 0 else None
+        message = f"expected text, found {kind}" if kind else message.format(offset + wrong)
         raise _error(path, message, line + data.count(b"\n", 0, wrong))
 
     # A line of more than MAX_LINE bytes covers a whole window of half that size.
@@ -144,6 +158,12 @@ def _piece(path: Path, data: bytes, line: int, offset: int) -> Piece:
 
     n_lines = int(np.count_nonzero(np.frombuffer(data, np.uint8) == ord("\n")))
     return Piece(data, line, n_lines)
+
+
+def _kind_of_file(data: bytes) -> str | None:
+    """What a file is that begins like this, if it is one of the usual files that are no text."""
+    kinds = (kind for magic, kind in OTHER_FILES.items() if data.startswith(magic))
+    return next(kinds, None)
 
 
 def _error(path: Path, message: str, line: int | None = None) -> FactFileError:

@@ -1,6 +1,7 @@
 """A trained model with a memory."""
 
 from collections.abc import Mapping
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -12,15 +13,28 @@ from getd.models.counts import expand_spans
 
 
 class WithMemory(ScoringModel):
-    """A trained model and a memory that adds to its scores; weights by position, "4-0"."""
+    """A trained model and a memory that adds to its scores; weights by position, "4-0".
+
+    With ``leave_out`` it scores facts that the memory has counted, each as if it had not been.
+    """
 
     def __init__(
-        self, model: ScoringModel, memory: Memory, weights: Mapping[str, MemoryWeights]
+        self,
+        model: ScoringModel,
+        memory: Memory,
+        weights: Mapping[str, MemoryWeights],
+        leave_out: bool = False,
     ) -> None:
         super().__init__(model.sizes)
         self.model = model
         self.memory = memory
         self.weights = dict(weights)
+        self.reads_answers = leave_out
+
+    def leaving_out(self) -> Self:
+        """Return the same for facts that the memory has counted."""
+        other = type(self)(self.model, self.memory, self.weights, leave_out=True)
+        return other.train(self.training)
 
     @property
     def bare(self) -> ScoringModel:
@@ -66,7 +80,9 @@ class WithMemory(ScoringModel):
         weights = self.weights.get(f"{arity}-{position}", MemoryWeights())
         if not weights.sources:
             return weights.scale, Cells(relation[:0], relation[:0], relation[:0])
-        rows, entity, features = self.memory.features(relation, entities, position)
+        rows, entity, features = self.memory.features(
+            relation, entities, position, leave_out=self.reads_answers
+        )
         theta = weights.as_tensor(self.memory.sources(arity, position))
         return weights.scale, Cells(rows, entity, features @ theta.to(features))
 

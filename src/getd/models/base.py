@@ -36,6 +36,8 @@ class ModelSizes:
     arities: Sequence[int]
     # A number for the role at each position of each relation, where the data names roles.
     roles: Sequence[Sequence[int]] | None = None
+    # A number for the name of each relation, where some have the same name and other roles.
+    names: Sequence[int] | None = None
 
 
 class RoleTable(NamedTuple):
@@ -69,6 +71,7 @@ class ScoringModel(Module):
 
     binary_only: ClassVar[bool] = False  # whether it serves facts of two entities alone
     parameters_formula: ClassVar[str] = ""  # how many numbers it learns, batch norm aside
+    reads_answers: bool = False  # whether it needs the open entity, to leave its fact out
     # The vectors of entities and relations, of a model that learns them.
     entity: Embedding
     relation: Embedding
@@ -85,9 +88,10 @@ class ScoringModel(Module):
     ) -> Tensor:
         """Score the entities that may fill ``position``.
 
-        ``relation`` is ``(b,)`` and ``entities`` ``(b, n)``; the column ``position`` is never read.
-        ``candidates`` are the ids to score: ``(m,)`` shared by all questions, ``(b, m)`` for each
-        question its own; by default all entities. Returns ``(b, m)``.
+        ``relation`` is ``(b,)`` and ``entities`` ``(b, n)``; the column ``position`` is never read,
+        unless :attr:`reads_answers`. ``candidates`` are the ids to score: ``(m,)`` shared by all
+        questions, ``(b, m)`` for each question its own; by default all entities. Returns
+        ``(b, m)``.
         """
         raise NotImplementedError
 

@@ -5,8 +5,10 @@ r"""A network that reads the given entities as a set, each with its role, and ma
     q_p = g\bigl(\rho_{rp} + r, \; \{x_j : j \ne p\}\bigr), \qquad
     \phi = \langle q_p, e_p \rangle
 
-:math:`\rho_{rj}` is the vector of the role at position :math:`j` of relation :math:`r`. There are
-two kinds of :math:`g`. DeepSets adds up what a small network makes of each entity,
+:math:`\rho_{rj}` is the vector of the role at position :math:`j` of relation :math:`r`. Where
+several relations have one name and differ in their roles, :math:`r` is a vector of the name plus
+one of the relation. There are two kinds of :math:`g`. DeepSets adds up what a small network makes
+of each entity,
 
 .. math::
     g(y, X) = \operatorname{out}\Bigl(
@@ -17,7 +19,7 @@ Neither has a part that depends on the arity, so facts of all arities teach the 
 
 A sum cannot express what several entities mean only together. With ``ring_query_ranks`` the query
 of a tensor ring is added, which multiplies the entities (:mod:`~getd.models.ring_query`). The model
-is then GETD and a network in one, over the same vectors.
+is then GETD and a network in one, over the same entities.
 """
 
 from collections.abc import Iterator
@@ -27,12 +29,13 @@ from typing import Literal
 import torch
 from pydantic import PositiveInt
 from torch import Tensor, nn
+from torch.nn import Embedding
 
 from getd.errors import ShapeError
-from getd.models.aliases import RandomSource
+from getd.models.aliases import RandomSource, Tables
 from getd.models.base import DotProductModel, ModelSizes, RoleTable, other_positions
 from getd.models.layers import drop_out, embedding
-from getd.models.ring_query import RingQuery
+from getd.models.ring_query import RingQuery, RingShape
 from getd.models.roles import number_positions
 from getd.models.settings import Dropout, ModelSettings
 
@@ -49,6 +52,7 @@ class EncoderSettings(ModelSettings):
     dropout: Dropout = 0.2  # in every layer
     query_dropout: Dropout = 0.0
     ring_query_ranks: PositiveInt | None = None  # ranks of an added ring; None: no ring
+    ring_query_dim: PositiveInt = 64  # to which vectors are narrowed for it
     ring_query_dropout: Dropout = 0.3  # on the query of the ring
     initial_scale: float = 0.02
 
@@ -57,7 +61,8 @@ class Encoder(DotProductModel):
     """A network over the set of given entities, each with its role; one for all arities."""
 
     role_numbers: Tensor  # (|R|, n): the row of the role of each position
-    parameters_formula = "|E|d + |R|d + n|R|d + 4d² for each layer + (n+1)d R² for a ring"
+    name_numbers: Tensor  # (|R|,): the row of the name of each relation, where some share one
+    parameters_formula = "|E|d + |R|d + n|R|d + 4d² for each layer + 2dk + (n+1)k R² for a ring"
 
     def __init__(
         self, sizes: ModelSizes, settings: EncoderSettings, generator: RandomSource = None
@@ -67,6 +72,13 @@ class Encoder(DotProductModel):
         scale = settings.initial_scale
         self.entity = embedding(sizes.n_entities, d, scale, generator, sparse=True)
         self.relation = embedding(sizes.n_relations, d, scale, generator)
+
+        # Relations of one name, which differ in their roles, have a vector in common.
+        self.name: Embedding | None = None
+        if sizes.names is not None:
+            self.name = embedding(max(sizes.names) + 1, d, scale, generator)
+            name_numbers = torch.tensor(sizes.names, device="cpu")
+            self.register_buffer("name_numbers", name_numbers, persistent=False)
 
         numbers = number_positions(sizes)
         self.register_buffer("role_numbers", numbers, persistent=False)
@@ -79,8 +91,9 @@ class Encoder(DotProductModel):
         self.ring: RingQuery | None = None
         if settings.ring_query_ranks:
             dropouts = (settings.dropout, settings.ring_query_dropout)
-            largest = max(self.arities)
-            self.ring = RingQuery(largest, d, settings.ring_query_ranks, *dropouts, generator)
+            shape = RingShape(max(self.arities), settings.ring_query_dim, settings.ring_query_ranks)
+            with seeded(generator):
+                self.ring = RingQuery(d, shape, *dropouts, generator)
 
         with seeded(generator):
             make = DeepSets if settings.kind == "deepsets" else Attention
@@ -97,7 +110,7 @@ class Encoder(DotProductModel):
         given = other_positions(entities, position)
         roles = self.role(self.role_numbers[relation])  # (b, n, d)
         vectors = self.entity(entities[:, given])  # (b, n - 1, d)
-        r = self.relation(relation)
+        r = self._relation(relation)
         query: Tensor = self._output(
             self.network(vectors + roles[:, given], roles[:, position] + r)
         )
@@ -110,7 +123,7 @@ class Encoder(DotProductModel):
         n = self.check_arity(entities)
         roles = self.role(self.role_numbers[relation][:, :n])  # (b, n, d)
         vectors = self.entity(entities)  # (b, n, d)
-        r = self.relation(relation)
+        r = self._relation(relation)
         query: Tensor = self._output(self.network.each(vectors + roles, roles + r.unsqueeze(1)))
         if self.ring is None:
             return query
@@ -122,10 +135,24 @@ class Encoder(DotProductModel):
         return self._output(self.network(tokens, torch.zeros_like(tokens[:, 0])))
 
     def relation_candidates(self) -> Tensor:
-        return self.relation.weight
+        vectors: Tensor = self.relation.weight
+        return vectors if self.name is None else vectors + self.name(self.name_numbers)
+
+    def relation_tables(self) -> Tables:
+        if self.name is None:
+            return super().relation_tables()
+        n, d = self.relation.weight.shape
+        return {"relation": Embedding(n, d, _weight=self.relation_candidates().detach())}
 
     def role_tables(self) -> dict[str, RoleTable]:
         return {"role": RoleTable(self.role, self.role_numbers)}
+
+    def _relation(self, relation: Tensor) -> Tensor:
+        vectors: Tensor = self.relation(relation)
+        if self.name is None:
+            return vectors
+        shared: Tensor = self.name(self.name_numbers[relation])
+        return vectors + shared
 
     def _output(self, encoded: Tensor) -> Tensor:
         query: Tensor = self.output(encoded).to(self.entity.weight.dtype)

@@ -1,7 +1,8 @@
 """Questions to answers, many at once: one matrix product for all that open the same position."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 from math import inf, log
 from numbers import Integral
@@ -22,7 +23,9 @@ from getd.evaluation.scoring import log_probabilities
 from getd.facts.facts import Facts, join
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.facts.known_answers import KnownAnswers
+from getd.facts.row_index import RowIndex
 from getd.io.deadline import check_deadline
+from getd.memory.with_memory import WithMemory
 from getd.models.base import ScoringModel
 from getd.prediction.best_columns import best_columns
 from getd.prediction.question import Labels, Question, Slot, fill_positions
@@ -243,8 +246,32 @@ class Answerer:
 
     def evidence(self, facts: Facts) -> FactEvidence:
         """Gather all that speaks for each fact."""
-        log_probability = self._log_probabilities(facts, range(facts.arity))
+        log_probability = np.zeros(facts.entities.shape)
+        for model, rows in self.raters(facts):
+            rater = replace(self, model=model)
+            positions = range(facts.arity)
+            log_probability[rows] = rater._log_probabilities(facts.take(rows), positions)
         return self._weigh(facts, log_probability, self.known.contains(facts))
+
+    def raters(self, facts: Facts) -> Iterator[tuple[ScoringModel, Bools]]:
+        """Yield models, each with the facts that it rates.
+
+        A memory has counted the training facts: it rates each of them as if it had not.
+        """
+        is_counted = np.zeros(len(facts), dtype=bool)
+        index = self._train_index.get(facts.arity)
+        if isinstance(self.model, WithMemory) and index is not None:
+            is_counted = index.find(facts.columns()) >= 0
+            if is_counted.any():
+                yield self.model.leaving_out(), is_counted
+        if not is_counted.all():
+            yield self.model, ~is_counted
+
+    @cached_property
+    def _train_index(self) -> dict[int, RowIndex]:
+        """The training facts, by arity."""
+        blocks = self.kb.splits.get("train", {})
+        return {arity: RowIndex.build(facts.columns())[0] for arity, facts in blocks.items()}
 
     def _log_probabilities(
         self, facts: Facts, positions: Sequence[int], queries: Tensor | None = None

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from getd.arrays import Floats
 from getd.calibration.confidence import log_fit
 from getd.evaluation.ranks import rank_facts
 from getd.facts.facts import Facts, count
@@ -26,12 +29,16 @@ class Rating:
 def rate(answerer: Answerer, facts: Facts) -> list[Rating]:
     """Rate facts of one arity."""
     evidence = answerer.evidence(facts)
+    ranks: Floats = np.zeros(facts.entities.shape)
+    for model, rows in answerer.raters(facts):
+        ranks[rows] = rank_facts(model, facts.take(rows), answerer.known).rank
+
     columns = (
         answerer.kb.decode(facts),
         evidence.plausibility.tolist(),
         evidence.fit.tolist(),
         evidence.confidence,
-        map(tuple, rank_facts(answerer.model, facts, answerer.known).rank.tolist()),
+        [tuple(row) for row in ranks.tolist()],
         evidence.known.tolist(),
     )
     return [Rating(*values) for values in zip(*columns, strict=True)]

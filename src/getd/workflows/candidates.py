@@ -32,7 +32,7 @@ class Variant:
 # In the order in which they are tried: a variant of another kind is worth most.
 ENCODERS = (
     Variant("attention", "encoder", {"model.kind": "attention"}),
-    Variant("ring", "encoder", {"model.ring_query_ranks": 24}),
+    Variant("ring", "encoder", {"model.ring_query_ranks": 32}),
     Variant("wide", "encoder", {"model.entity_dim": 256, "model.dropout": 0.3}),
     Variant("more-smoothing", "encoder", {"training.label_smoothing": 0.7}),
     Variant("less-smoothing", "encoder", {"training.label_smoothing": 0.1}),

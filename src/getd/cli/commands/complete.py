@@ -16,7 +16,9 @@ def complete(
     run: RunPath,
     /,
     *,
-    relation: Annotated[str, Parameter(help="Relation to complete.")],
+    relation: Annotated[
+        str | None, Parameter(help="Relation to complete; may be omitted if there is only one.")
+    ] = None,
     out: Annotated[Path, Parameter(help="File to write: .tsv, .jsonl or .parquet.")],
     top: Annotated[int, Parameter(help="Maximum number of facts.")] = 100,
     min_confidence: Annotated[float, Parameter(help="Minimum confidence of a fact.")] = 0.5,
@@ -35,6 +37,8 @@ def complete(
         raise ConfigError(f"expected --min-confidence between 0 and 1, found {min_confidence:g}")
 
     opened = open_run(run)
+    if relation is None:
+        relation = opened.kb.only_relation
     with counting_progress("predicting") as progress:
         number = opened.complete(relation, out, top, min_confidence, overwrite, progress, precision)
     print_line(f"{out}: {number:,} facts")

@@ -16,7 +16,7 @@ from getd.cli.reports import guess_notices, show_answers
 from getd.errors import ConfigError
 
 if TYPE_CHECKING:
-    from getd import Answer, Explanation, Question, Run
+    from getd import Answer, Explanation, KnowledgeBase, Question, Run
 
 
 def predict(
@@ -34,8 +34,9 @@ def predict(
 ) -> None:
     """Answer a question: fill in the ? of a fact.
 
-    Give the entities in order, RELATION E1 '?' E3 …, or by role, RELATION player='?' club=Bulls. Up
-    to three entities may be open at once. '?' as RELATION predicts the relation.
+    Give the entities in order, RELATION E1 '?' E3 …, or by role, RELATION player='?' club=Bulls. By
+    role, the only relation of a run need not be named. Up to three entities may be open at once.
+    '?' as RELATION predicts the relation.
     """
     if (questions is None) == (not question):
         raise ConfigError("ask one question, or name a file with --questions")
@@ -48,8 +49,8 @@ def predict(
     if questions is not None:
         parsed = opened.read_questions(questions, read_format(format))
     else:
-        relation, *entities = question
-        parsed = [opened.question(relation, _by_role(entities, opened.kb.entities))]
+        relation, entities = _split_question(question, opened.kb)
+        parsed = [opened.question(relation, entities)]
     print_notices(_notices(opened, parsed))
 
     records = []
@@ -66,6 +67,18 @@ def predict(
             _show_reasons(answer, explanations)
     if json:
         print_json(records[0] if questions is None else {"answers": records})
+
+
+def _split_question(
+    question: Sequence[str], kb: KnowledgeBase
+) -> tuple[str, Sequence[str] | dict[str, list[str]]]:
+    """The relation and the entities; by role, the only relation may be left out."""
+    relation, *entities = question
+    all_by_role = _by_role(question, kb.entities)
+    is_relation = relation in kb.relations or relation in kb.relations_named
+    if kb.n_relations == 1 and isinstance(all_by_role, dict) and not is_relation:
+        return kb.only_relation, all_by_role
+    return relation, _by_role(entities, kb.entities)
 
 
 def _by_role(
