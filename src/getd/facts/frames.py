@@ -24,7 +24,8 @@ _FRACTION = r"(\.\d*[1-9])0*|\.0+"
 
 def is_frame(value: object) -> bool:
     """Whether a value looks like a data frame of some library."""
-    return hasattr(value, "columns") or hasattr(value, "collect_schema")
+    # A lazy frame warns when it is asked for its columns.
+    return hasattr(value, "collect_schema") or hasattr(value, "columns")
 
 
 def frame_to_named(frame: Any, name: str, relation: str, order: RoleOrder) -> NamedFacts:
