@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -170,6 +171,10 @@ VALUES = {
     "milli": pd.Series([START, START + pd.Timedelta("500ms")]).dt.as_unit("ms"),
     "nano": pd.Series([START, START + pd.Timedelta("50ms")]).dt.as_unit("ns"),
     "bytes": [b"a", b"b"],
+    "floats": pd.Series([1.5e-5, None], dtype=object),
+    "categories of floats": pd.Categorical([1.5e-5, 2.0]),
+    "decimals": [Decimal("1.50"), Decimal(2)],
+    "decimal hole": [Decimal("1E+3"), None],
 }
 
 
