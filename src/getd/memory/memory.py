@@ -19,7 +19,7 @@ looked up as if it were not there, and then fitted to the model on validation
 (:mod:`~getd.memory.prior`, :mod:`~getd.memory.fit`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from itertools import combinations
 from math import comb
 from typing import NamedTuple, Self
@@ -79,10 +79,12 @@ class Memory(nn.Module):
         self.unpaired: set[int] = set()  # arities of too many facts to count pairs in
 
     @classmethod
-    def from_facts(cls, blocks: Blocks, n_entities: int) -> Self:
+    def from_facts(cls, blocks: Blocks, n_entities: int, paired: Container[str] = ()) -> Self:
+        """Count facts; the arities in ``paired`` have pairs, however many there are."""
         memory = cls(n_entities)
         for arity, facts in blocks.items():
-            if len(facts) * arity * comb(arity - 1, 2) > MOST_PAIRS:
+            is_large = len(facts) * arity * comb(arity - 1, 2) > MOST_PAIRS
+            if is_large and str(arity) not in paired:
                 memory.unpaired.add(arity)
 
         counted: dict[str, list[tuple[Ids, Ids]]] = {}  # keys and values, by name of counts
