@@ -138,6 +138,13 @@ def test_a_config_may_be_the_path_of_a_file(tmp_path: Path) -> None:
         getd.train(FACTS, config=tmp_path / "none.toml")
 
 
+def test_the_data_of_a_config_may_be_a_path(tmp_path: Path) -> None:
+    path = tmp_path / "facts.tsv"
+    path.write_text("".join("\t".join(fact) + "\n" for fact in FACTS))
+    run = getd.train(None, "n-cp", tmp_path / "run", config={"data": path, **CONFIG})
+    assert run.folder.read_config()["data"] == str(path)
+
+
 @pytest.mark.parametrize(("source", "kind"), [(None, "NoneType"), (pl.DataFrame(), "DataFrame")])
 def test_load_refuses_what_is_no_path_and_names_what_takes_it(source: Any, kind: str) -> None:
     message = f"^expected a path or the name of a data set, found {kind}; for facts in Python"

@@ -192,9 +192,9 @@ def combine(
     memory
         Fit a memory of the training facts on top, on validation.
     sample
-        The number of validation facts to fit on, drawn at random; by default the smallest
-        ``validation_sample`` of the runs, or all. The weights of the runs are fitted on at most
-        1,000 facts of each arity.
+        The number of validation facts of each arity to fit on, at most, drawn at random; by default
+        the smallest ``validation_sample`` of the runs, or all. The weights of the runs are fitted
+        on at most 1,000 facts of each arity.
     overwrite
         Replace an existing run.
     progress

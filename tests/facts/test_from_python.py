@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,11 @@ def test_facts_from_python() -> None:
     )
 
 
+def test_a_whole_number_of_any_size_is_a_name() -> None:
+    kb = getd.KnowledgeBase.from_facts([("r", 10**400)])
+    assert list(kb.entities) == [str(10**400)]
+
+
 @pytest.mark.parametrize(
     ("facts", "message"),
     [
@@ -98,7 +104,9 @@ def test_facts_from_python() -> None:
         ([("r", "a"), "rab"], "fact 1: expected a relation and at least one entity, found 'rab'"),
         ([("r", None)], "fact 0: expected names, found None"),
         ([("r", "")], "fact 0: expected names, found ''"),
+        ([("r", True)], "fact 0: expected names, found True"),
         ([("r", float("nan"))], "fact 0: expected names, found nan"),
+        ([("r", -float("inf"))], "fact 0: expected names, found -inf"),
         ([("r", "a\0")], "fact 0: expected names, found 'a\\x00'"),
         ([("r", "\ud800")], "expected names that UTF-8 can hold, found '\\ud800'"),
         ([], "facts: expected facts, found none"),
@@ -163,6 +171,10 @@ VALUES = {
     "milli": pd.Series([START, START + pd.Timedelta("500ms")]).dt.as_unit("ms"),
     "nano": pd.Series([START, START + pd.Timedelta("50ms")]).dt.as_unit("ns"),
     "bytes": [b"a", b"b"],
+    "floats": pd.Series([1.5e-5, None], dtype=object),
+    "categories of floats": pd.Categorical([1.5e-5, 2.0]),
+    "decimals": [Decimal("1.50"), Decimal(2)],
+    "decimal hole": [Decimal("1E+3"), None],
 }
 
 

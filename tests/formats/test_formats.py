@@ -134,9 +134,10 @@ def test_rdf_is_refused_with_what_to_do(tmp_path: Path, name: str) -> None:
     hint = "convert it to lines of relation, subject and object, separated by tabs"
     assert str(caught.value) == f"{path}: RDF is not read yet; {hint}"
     assert rows_of(read_named(path, "tsv"))[1][0] == "<http://a>"
-    write(path, "@prefix a: <http://a> .\na:b a:c a:d .\n")
-    with pytest.raises(FactFileError, match=r"RDF is not read yet"):
-        read_named(path)
+    for text in ("@prefix a: <http://a> .\na:b a:c a:d .\n", "<a>\t<p>\t<b>\t.\n"):
+        write(path, text)
+        with pytest.raises(FactFileError, match=r"RDF is not read yet"):
+            read_named(path)
 
 
 def test_text_is_literal_unless_it_is_called_escaped(tmp_path: Path) -> None:

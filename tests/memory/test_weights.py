@@ -37,3 +37,10 @@ def test_a_file_without_weights_is_refused(value: object) -> None:
 def test_weights_are_in_the_order_of_the_sources() -> None:
     weights = MemoryWeights(sources={"b": SourceWeights(share=1.0, log_share=2.0)})
     assert weights.as_tensor(["a", "b"]).tolist() == [0.0, 0.0, 1.0, 2.0]
+
+
+def test_arities_are_paired_if_two_given_entities_have_weights() -> None:
+    one = MemoryWeights(sources={"frequency": SourceWeights(), "0": SourceWeights()})
+    two = MemoryWeights(sources={"0": SourceWeights(), "0+2": SourceWeights()})
+    three = MemoryWeights(sources={"0+1+2": SourceWeights()})
+    assert MemoryFile(weights={"3-1": two, "2-0": one, "4-3": three}).paired == {"3"}

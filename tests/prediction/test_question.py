@@ -139,6 +139,21 @@ def test_a_table_without_relations_has_the_only_relation_of_the_run(
         read_facts(path, orders)
 
 
+def test_a_table_without_relations_may_be_empty(orders: KnowledgeBase) -> None:
+    frame = pl.DataFrame(schema={"who": pl.String, "what": pl.String})
+    assert read_questions(frame, orders) == []
+    assert read_facts(frame, orders) == ([], {})
+    assert read_new_facts(frame, orders) == []
+
+
+def test_a_lazy_frame_is_read_without_a_warning(
+    orders: KnowledgeBase, recwarn: pytest.WarningsRecorder
+) -> None:
+    frame = pl.LazyFrame({"who": ["ann"], "what": ["milk"]})
+    assert read_new_facts(frame, orders) == [(0, ["ann", "milk"])]
+    assert not recwarn.list
+
+
 def test_a_table_without_relations_has_the_only_relation_with_its_roles() -> None:
     tables = {
         "relation": ["buys", "visits", "likes"],

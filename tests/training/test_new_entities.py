@@ -15,6 +15,8 @@ from getd.errors import FactFileError, RunError
 from getd.evaluation.scoring import held_out_loss
 from getd.facts.facts import join
 from getd.facts.knowledge_base import KnowledgeBase
+from getd.memory.memory import Memory
+from getd.memory.with_memory import WithMemory
 from getd.models.registry import MODELS, make_model, model_settings
 from getd.run import Run
 from getd.runs.sizes import model_sizes
@@ -202,3 +204,22 @@ def test_a_new_entity_begins_at_the_mean_of_those_in_its_places() -> None:
     new, other = _means(table, kb, kb.entities.ids(names))
     assert torch.allclose(new, ((row["a"] + row["c"]) / 2 + row["c"]) / 2, atol=1e-6)
     assert torch.allclose(other, (row["a"] + row["b"] + row["c"]) / 3, atol=1e-6)
+
+
+def test_new_facts_take_no_source_from_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With them an arity has more pairs than are counted for a new memory."""
+    rows = np.random.default_rng(0).integers(0, 8, (60, 4)).tolist()
+    facts = sorted({("r", *(f"e{entity}" for entity in row)) for row in rows})
+    kb = KnowledgeBase.from_facts({"train": facts[:40], "valid": facts[40:]})
+    run = train(kb, tmp_path / "run", "n-cp")
+    run.remember()
+    assert isinstance(run.model, WithMemory)
+
+    monkeypatch.setattr("getd.memory.memory.MOST_PAIRS", 40 * 4 * 3)
+    assert not Memory.from_facts(kb.split("train"), kb.n_entities).unpaired
+    larger = run.extend([("r", "new", "e0", "e1", "e2")], tmp_path / "larger")
+    assert isinstance(larger.model, WithMemory)
+    assert Memory.from_facts(larger.kb.split("train"), larger.kb.n_entities).unpaired == {4}
+    assert larger.model.memory.sources(4, 0) == run.model.memory.sources(4, 0)

@@ -8,6 +8,7 @@ import pytest
 
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.runs.config import Config
+from getd.training import defaults
 from getd.training.defaults import fill_in
 from getd.workflows.candidates import candidates, differences, other_seeds
 from tests.tiny import tiny_knowledge_base
@@ -89,6 +90,15 @@ def test_what_is_given_stays_in_all(given: dict[str, Any]) -> None:
         tables = config.tables()
         for section, values in given.items():
             assert values.items() <= tables[section].items()
+
+
+def test_all_are_validated_on_as_many_facts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(defaults, "MAX_VALIDATION", 4)
+    derived = derive({}, binary_kb())
+    assert "complex" in derived
+    assert {config.training.validation_sample for config in derived.values()} == {4}
+    given = derive({"training": {"validation_sample": 3}}, binary_kb())
+    assert {config.training.validation_sample for config in given.values()} == {3}
 
 
 def test_no_two_are_the_same() -> None:

@@ -173,6 +173,30 @@ def test_epochs_that_a_killed_search_did_not_note_have_the_time_of_their_history
     assert script.epoch_seconds == {BATCHES, BATCHES + 2}
 
 
+@pytest.mark.parametrize("given", [EPOCHS, 2 * EPOCHS])
+@pytest.mark.parametrize("spent", [0.0, 1e5])
+def test_a_candidate_that_had_its_last_epoch_when_the_search_was_stopped_gets_no_more(
+    kb: KnowledgeBase,
+    work: WorkFolder,
+    monkeypatch: pytest.MonkeyPatch,
+    given: int,
+    spent: float,
+) -> None:
+    script = Script(default=[*rising(0.5), *rising(0.6)])
+    (work.path / "default").mkdir(parents=True)
+    for epoch, mrr in enumerate(rising(0.5), start=1):
+        append_epoch(work.path / "default", epoch, mrr)
+    config = Config.parse({"model": {"name": "n-cp"}}, epochs=given, seed=0)
+    default = Candidate.of("default", config)
+    default.epochs = EPOCHS
+    default.epoch_seconds = 6.0
+    work.write(SearchState(given={}, candidates=[default], spent=spent))
+
+    state = compete(kb, work, script, monkeypatch)
+    assert standings_of(state) == {"default": "finished"}
+    assert state.candidates[0].epochs == work.epochs_done("default") == EPOCHS
+
+
 def test_a_field_that_is_not_validated_yet_is_not_halved_and_keeps_its_time(
     kb: KnowledgeBase, work: WorkFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

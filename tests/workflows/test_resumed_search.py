@@ -12,13 +12,16 @@ import pytest
 import getd as package
 from getd.errors import RunError
 from getd.facts.knowledge_base import KnowledgeBase
+from getd.runs.config import Config
 from getd.runs.folder import RunFolder
 from getd.training import loop
 from getd.training.callbacks import Callbacks, Epoch, Interrupted
+from getd.workflows import budget as workflow
 from getd.workflows import winner as ending
+from getd.workflows.competition import SearchCallbacks
 from getd.workflows.search_state import WorkFolder
 from tests.tiny import tiny_knowledge_base
-from tests.workflows.world import BATCHES, World, record_of, search
+from tests.workflows.world import BATCHES, SMALL, World, record_of, search
 
 SHORT = 0.7  # minutes: the default, and a little of the others
 
@@ -162,3 +165,16 @@ def test_an_interrupt_while_a_checkpoint_is_written_stops_the_search(
     with pytest.raises(Interrupted):
         search(kb, tmp_path / "run", 10.0, world)
     assert world.begun[-1][0] == "averaged"
+
+
+def test_a_callback_that_stops_a_training_stops_the_search(
+    kb: KnowledgeBase, tmp_path: Path
+) -> None:
+    world = World()
+    callbacks = SearchCallbacks(lambda name, epoch: Callbacks(should_stop=lambda: True))
+    config = Config.parse(SMALL)
+    with pytest.raises(Interrupted, match=r"^resume with: getd train --resume --budget 0\.7 --out"):
+        workflow.search(kb, config, tmp_path / "run", SHORT, callbacks=callbacks, clock=world)
+    work = WorkFolder.of(tmp_path / "run")
+    assert work.epochs_done("default") == 0
+    search(kb, tmp_path / "run", SHORT, world, resume=True)

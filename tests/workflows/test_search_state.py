@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
+
 from getd.runs.config import Config
 from getd.workflows.choose_winner import Comparison, Winner
 from getd.workflows.search_state import Candidate, SearchState, WorkFolder, same_settings
@@ -43,9 +45,9 @@ def test_a_search_of_an_earlier_version_can_be_read(tmp_path: Path) -> None:
 
 
 def test_settings_given_from_python_are_those_of_the_state(tmp_path: Path) -> None:
-    """JSON has lists where Python has tuples."""
+    """JSON has lists where Python has tuples, and no numbers of NumPy."""
     given = {"model": {"name": "getd", "ring_ranks": (3, 3, 3)}}
-    config = Config.parse(given)
+    config = Config.parse(given, epochs=np.int64(3), decay=np.float32(0.5))
     work = WorkFolder(tmp_path / "run.candidates")
     work.write(SearchState(given=dict(config.given), candidates=[]))
     assert same_settings(config.given, work.read().given)

@@ -71,9 +71,9 @@ def filtered_scores(
 
 
 def even_budget(n_entities: int) -> int:
-    """Return a budget of scores that depends on the entities alone.
+    """Return a budget of scores with which all batches have equally many facts, as far as it goes.
 
-    The rounding of sums depends on the size of a batch, so it is the same for all data.
+    The rounding of sums depends on the size of a batch.
     """
     return max(SCORE_BUDGET, min(BATCH_ROWS * n_entities, MOST_SCORES))
 

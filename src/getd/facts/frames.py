@@ -5,6 +5,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime, time, timedelta
+from decimal import Decimal
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,8 @@ _FRACTION = r"(\.\d*[1-9])0*|\.0+"
 
 def is_frame(value: object) -> bool:
     """Whether a value looks like a data frame of some library."""
-    return hasattr(value, "columns") or hasattr(value, "collect_schema")
+    # A lazy frame warns when it is asked for its columns.
+    return hasattr(value, "collect_schema") or hasattr(value, "columns")
 
 
 def frame_to_named(frame: Any, name: str, relation: str, order: RoleOrder) -> NamedFacts:
@@ -129,14 +132,36 @@ def _pandas_column(table: str, name: str, column: Any) -> pl.Series:
         width = min(max(column.dtype.itemsize, 4), 8)
         return pl.Series(name, column.to_numpy(f"f{width}", na_value=np.nan))
 
+    is_filled = (~column.isna()).tolist()
+    cells = [cell if filled else None for cell, filled in zip(column, is_filled, strict=True)]
+    types = set(map(type, compress(cells, is_filled)))
+    if types == {float}:
+        return pl.Series(name, cells, dtype=pl.Float64)
+    if types == {Decimal}:
+        cells = _decimal_texts(cells)
+
     texts: list[str | None] = []
-    for cell, is_missing in zip(column, column.isna(), strict=True):
+    for cell in cells:
         try:
-            texts.append(None if is_missing else _cell_text(cell))
+            texts.append(None if cell is None else _cell_text(cell))
         except (TypeError, UnicodeDecodeError):
             message = f"expected text in column {name!r}, found {type(cell).__name__}"
             raise FactFileError(table, message) from None
     return text_series(name, texts)
+
+
+def _decimal_texts(cells: Iterable[Decimal | None]) -> list[str | None]:
+    """Write decimals as a column of them has them: all with as many digits as the longest.
+
+    >>> _decimal_texts([Decimal("1.50"), None, Decimal(2)])
+    ['1.50', None, '2.00']
+    """
+    decimals = list(cells)
+    digits = 0
+    for cell in decimals:
+        if cell is not None and cell.is_finite():
+            digits = max(digits, -int(cell.as_tuple().exponent))
+    return [None if cell is None else f"{cell:.{digits}f}" for cell in decimals]
 
 
 def _cell_text(cell: object) -> str:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -209,7 +209,9 @@ def is_name(value: object) -> bool:
     """Whether a value of Python is a name: text that is not empty and has no NUL, or a number."""
     if isinstance(value, str):
         return value != "" and "\0" not in value
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, Integral):  # of any size
+        return not isinstance(value, bool)
+    return isinstance(value, Real) and math.isfinite(value)
 
 
 def text_series(name: str, values: Sequence[str | None]) -> pl.Series:

@@ -97,7 +97,7 @@ def with_known_relation(kb: KnowledgeBase, named: NamedFacts) -> NamedFacts:
     That is the only relation with its roles, or the only one at all; a relation that is known by
     the name that the table has, or has got from its file, stays.
     """
-    if named.has_relations or named.first()[1] in kb.relations_named:
+    if named.has_relations or not len(named) or named.first()[1] in kb.relations_named:
         return named
 
     roles = sorted(named.signatures[0])

@@ -67,7 +67,8 @@ class Head:
         first = [line.strip() for line in self.lines[:RDF_LINES]]
         statements = [line for line in first if not line.startswith("#")]
         is_triple = [
-            line.startswith(("<", "_:")) and line.endswith((" .", ">.")) for line in statements
+            line.startswith(("<", "_:")) and line.endswith((" .", "\t.", ">."))
+            for line in statements
         ]
         return bool(is_triple) and all(is_triple)
 

@@ -19,7 +19,7 @@ looked up as if it were not there, and then fitted to the model on validation
 (:mod:`~getd.memory.prior`, :mod:`~getd.memory.fit`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from itertools import combinations
 from math import comb
 from typing import NamedTuple, Self
@@ -79,10 +79,12 @@ class Memory(nn.Module):
         self.unpaired: set[int] = set()  # arities of too many facts to count pairs in
 
     @classmethod
-    def from_facts(cls, blocks: Blocks, n_entities: int) -> Self:
+    def from_facts(cls, blocks: Blocks, n_entities: int, paired: Container[str] = ()) -> Self:
+        """Count facts; the arities in ``paired`` have pairs, however many there are."""
         memory = cls(n_entities)
         for arity, facts in blocks.items():
-            if len(facts) * arity * comb(arity - 1, 2) > MOST_PAIRS:
+            is_large = len(facts) * arity * comb(arity - 1, 2) > MOST_PAIRS
+            if is_large and str(arity) not in paired:
                 memory.unpaired.add(arity)
 
         counted: dict[str, list[tuple[Ids, Ids]]] = {}  # keys and values, by name of counts
@@ -200,17 +202,19 @@ class Memory(nn.Module):
             )
 
         # The fact was counted with all of its entities that make this key.
+        choices = list(combinations(range(arity), len(lookup.given)))
+        chosen = entities[:, torch.tensor(choices)]  # (b, choices, given)
+        keys = self._unordered_keys(chosen.flatten(0, 1)).view(chosen.shape[:2])
+        is_key = keys == lookup.keys[:, None]
+
         counts = matches.counts.clone()
         totals = matches.totals.clone()
-        for given in combinations(range(arity), len(lookup.given)):
-            has_key = self._unordered_keys(entities[:, list(given)]) == lookup.keys
-            if not has_key.any():
-                continue
-            has_key = has_key[rows]
-            for other in set(range(arity)) - set(given):
-                is_other = matches.candidates == entities[rows, other]
-                counts -= (has_key & is_other).to(counts)
-                totals -= has_key.long()
+        is_candidate = entities[rows] == matches.candidates[:, None]  # (t, arity)
+        for number in is_key.any(dim=0).nonzero()[:, 0].tolist():
+            has_key = is_key[rows, number]
+            others = [other for other in range(arity) if other not in choices[number]]
+            counts -= has_key * is_candidate[:, others].sum(dim=1)
+            totals -= has_key * len(others)
         return matches._replace(counts=counts, totals=totals)
 
     def _keys(self, relation: Tensor, given: Tensor) -> Tensor:

@@ -40,3 +40,12 @@ class MemoryFile(FittedFile):
     sample: int | None = None  # validation facts that they were fitted on; None: all
     filter: tuple[str, ...] | None = None  # splits whose known answers were left out; None: all
     fitted_to: str | None = None  # the fingerprint of a model; None: from before it was kept
+
+    @property
+    def paired(self) -> set[str]:
+        """The arities in which two given entities have weights."""
+        arities = set()
+        for slot, weights in self.weights.items():
+            if any(name.count("+") == 1 for name in weights.sources):
+                arities.add(slot.partition("-")[0])
+        return arities

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, Self
 
 from annotated_types import Ge, Gt, Le, Lt
@@ -114,6 +115,8 @@ class Config:
         for section in tables:
             if section not in SECTIONS:
                 raise ConfigError(f"no section {section!r} in a config{nearest(section, SECTIONS)}")
+        if isinstance(tables.get("data"), Path):
+            tables = {**tables, "data": str(tables["data"])}
 
         model_values = section_of(tables, "model")
         if model:

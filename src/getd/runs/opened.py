@@ -109,7 +109,8 @@ def open_run(path: str | Path, memory: bool = True) -> OpenedRun:
         if stored is None:
             notices.append(_fitted_to_another(folder, "memory.json", "remember"))
         else:
-            counts = Memory.from_facts(run.kb.split("train"), run.kb.n_entities)
+            train = run.kb.split("train")
+            counts = Memory.from_facts(train, run.kb.n_entities, stored.paired)
             run.model = WithMemory(run.model, counts, stored.weights).eval()
 
     if folder.is_calibrated():

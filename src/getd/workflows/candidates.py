@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from getd.errors import ConfigError
+from getd.evaluation.protocol import Sample
 from getd.facts.knowledge_base import KnowledgeBase
 from getd.models.registry import MODELS
 from getd.runs.config import Config
@@ -71,7 +72,7 @@ def candidates(config: Config, kb: KnowledgeBase) -> dict[str, Config]:
     default = fill_in(config, kb)
     derived = {DEFAULT: default}
     for variant in _variants(config, default, kb):
-        changed = _vary(config, kb, variant)
+        changed = _vary(config, kb, variant, default.training.validation_sample)
         if changed is not None and not any(_is_same(changed, other) for other in derived.values()):
             derived[variant.name] = changed
     return derived
@@ -124,12 +125,16 @@ def _plain_variants(name: str, default: Config) -> list[Variant]:
     return variants
 
 
-def _vary(config: Config, kb: KnowledgeBase, variant: Variant) -> Config | None:
+def _vary(
+    config: Config, kb: KnowledgeBase, variant: Variant, validation_sample: Sample
+) -> Config | None:
     """Apply a variant where the user left settings open; None: it does not go with the data."""
     if MODELS[variant.model].model.binary_only and set(kb.arities) != {2}:
         return None
 
     values = {"model.name": variant.model, **_left_open(config, variant.values)}
+    if validation_sample:  # all are compared on as many facts, whatever their models begin with
+        values["training.validation_sample"] = validation_sample
     try:
         varied = fill_in(config.with_values(values), kb)
         if variant not in GETDS:

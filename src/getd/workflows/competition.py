@@ -239,6 +239,8 @@ class Search:
         most = Config.parse(candidate.given).training.epochs
         while candidate.standing == "running" and self.clock() < deadline:
             done = self.work.epochs_done(candidate.name)
+            if done >= candidate.epochs:  # the search was stopped after the last one
+                break
             seconds = deadline - self.clock() - candidate.startup
             fitting = done + fitting_epochs(seconds, candidate.epoch_seconds)
             candidate.epochs = min(most, fitting)
@@ -252,7 +254,8 @@ class Search:
 
         # The time is up: the epoch under way is its last.
         if candidate.standing == "running":
-            candidate.epochs = self.work.epochs_done(candidate.name) + 1
+            done = self.work.epochs_done(candidate.name)
+            candidate.epochs = min(candidate.epochs, done + 1)
             self._train_to(candidate, candidate.epochs, math.inf)
 
     def _train_to(self, candidate: Candidate, epoch: int, deadline: float) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 from pydantic_core import to_jsonable_python
 
@@ -133,7 +134,7 @@ class WorkFolder:
         return parse_record(SearchState, text, path)
 
     def write(self, state: SearchState) -> None:
-        text = json.dumps(state.model_dump(), indent=2, ensure_ascii=False)
+        text = json.dumps(_as_json(state), indent=2, ensure_ascii=False)
         with atomic_path(self.path / STATE) as temporary:
             temporary.write_text(text + "\n", encoding="utf-8")
 
@@ -166,8 +167,13 @@ def same_settings(given: Mapping[str, Any], stored: Mapping[str, Any]) -> bool:
     They are compared as JSON has them: a tuple is a list.
     """
     for section in ("model", "training", "memory"):
-        values = to_jsonable_python(given.get(section) or {})
+        values = _as_json(given.get(section) or {})
         before = stored.get(section, {})
         if any(key not in before or before[key] != values[key] for key in values):
             return False
     return True
+
+
+def _as_json(value: object) -> Any:
+    """Return a value as JSON has it; the numbers of NumPy are numbers."""
+    return to_jsonable_python(value, fallback=np.generic.item)

@@ -60,12 +60,15 @@ class Timer:
             self._count_epoch(epoch.epoch)
             shown.on_epoch(epoch)
 
+        def should_stop() -> bool:
+            return self._should_stop() or shown.should_stop()
+
         return replace(
             shown,
             on_start=on_start,
             on_batch=on_batch,
             on_epoch=on_epoch,
-            should_stop=self._should_stop,
+            should_stop=should_stop,
         )
 
     def _count_epoch(self, epoch: int) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from getd.facts.facts import Facts
 from getd.facts.known_answers import KnownAnswers
 from getd.runs.config import TrainSettings
 from getd.training.checkpoint import copy_weights
@@ -15,10 +16,12 @@ from getd.training.regimes.base import Batch
 from getd.training.regimes.kvs_all import KvsAll, KvsAllStep
 from tests.training.regimes.test_gradients import N_ENTITIES, begin, blocks, small_model
 
+CPU = torch.device("cpu")
+
 
 def prepare(settings: TrainSettings, number: int = 0) -> KvsAllStep:
     known = KnownAnswers.build([blocks()])
-    regime = KvsAll(blocks(), known, N_ENTITIES, settings, torch.device("cpu"))
+    regime = KvsAll(blocks(), known, N_ENTITIES, settings, CPU)
     step = regime.prepare(Batch(1, np.arange(10), seed=(1, number)))
     assert isinstance(step, KvsAllStep)
     return step
@@ -54,6 +57,17 @@ def test_drawn_candidates_stand_for_all_entities_that_are_no_answers() -> None:
         total = step.added.exp().sum().item()
         has_others = len(step.candidates) > len(answers)
         assert total == pytest.approx(N_ENTITIES if has_others else len(answers))
+
+
+def test_nothing_stands_for_the_others_where_all_entities_are_answers() -> None:
+    facts = Facts(np.zeros(6, dtype=np.int64), np.array([[0, i] for i in range(6)]))
+    regime = KvsAll({2: facts}, KnownAnswers.build([{2: facts}]), 6, settings(2), CPU)
+    step = regime.prepare(Batch(1, np.arange(1), seed=(1, 0)))
+    assert isinstance(step, KvsAllStep)
+    assert step.candidates is not None
+    assert step.candidates.tolist() == list(range(6))
+    assert step.added is not None
+    assert not step.added.any()
 
 
 def test_each_batch_draws_its_own_and_a_seed_draws_them_again() -> None:

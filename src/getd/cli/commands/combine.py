@@ -21,7 +21,7 @@ def combine(
     out: Annotated[Path, Parameter(help="Folder of the new run.")],
     memory: Annotated[bool, Parameter(help="Add a memory of the training facts.")] = True,
     sample: Annotated[
-        int | None, Parameter(help="Fit on at most this many random validation facts.")
+        int | None, Parameter(help="Fit on at most this many random validation facts per arity.")
     ] = None,
     overwrite: Overwrite = False,
     quiet: Quiet = False,

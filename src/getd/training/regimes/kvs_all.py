@@ -73,7 +73,7 @@ class KvsAll(Regime):
         is_other[pairs[1]] = False
         n_others = int(is_other.sum())
         n_answers = len(candidates) - n_others
-        weight = (self.n_entities - n_answers) / max(n_others, 1)
+        weight = (self.n_entities - n_answers) / n_others if n_others else 1.0
         return replace(step, answers=pairs, candidates=candidates, added=is_other * log(weight))
 
 
