@@ -194,7 +194,7 @@ def measure(sources: Sequence[Source]) -> list[Figure]:
         Figure("body of a function, 90 % have at most", quantile(bodies, 0.9), "lines", 28),
         Figure("body of a function, longest", max(bodies), "lines", MAX_BODY),
         Figure("longest file", max(sizes), "lines", MAX_FILE),
-        Figure("all files", sum(sizes), "lines", 27_000),
+        Figure("all files", sum(sizes), "lines", 28_000),
     ]
 
 

@@ -7,7 +7,7 @@ from getd.prediction.answer import Answer
 from getd.prediction.explain import Explanation, Reason
 from getd.prediction.question import parse_question
 from getd.prediction.rate import Rating
-from getd.prediction.records import RatingRecord, answer_record, answered_record
+from getd.prediction.records import RatingRecord, answered_record
 
 KB = KnowledgeBase.from_facts({"train": [("r", "a", "b", "c"), ("s", "a", "b")]})
 NUMBERS = {"score": 1.5, "probability": None, "confidence": 0.25, "known": True}
@@ -21,9 +21,15 @@ def test_an_answer_is_an_entity_several_or_a_relation() -> None:
     one = parse_question(KB, "r", ["a", "?", "c"])
     two = parse_question(KB, "r", ["?", "b", "?"])
     relation = parse_question(KB, "?", ["a", "b"])
-    assert answer_record(one, answer("b")).as_dict() == {"entity": "b", **NUMBERS}
-    assert answer_record(two, answer("a", "c")).as_dict() == {"entities": ["a", "c"], **NUMBERS}
-    assert answer_record(relation, answer("s")).as_dict() == {"relation": "s", **NUMBERS}
+    assert answered_record(one, [answer("b")]).answers[0].as_dict() == {"entity": "b", **NUMBERS}
+    assert answered_record(two, [answer("a", "c")]).answers[0].as_dict() == {
+        "entities": ["a", "c"],
+        **NUMBERS,
+    }
+    assert answered_record(relation, [answer("s")]).answers[0].as_dict() == {
+        "relation": "s",
+        **NUMBERS,
+    }
 
 
 def test_reasons_are_there_only_where_they_were_given() -> None:

@@ -16,7 +16,7 @@ from getd.runs.opened import OpenedRun
 pytest.importorskip("fastapi", reason="getd[serve] is not installed")
 from fastapi.testclient import TestClient
 
-from getd.prediction.records import RatingRecord, answer_record
+from getd.prediction.records import RatingRecord, answered_record
 from getd.serving.app import create_app, static
 from getd.serving.middleware import ServeSettings
 
@@ -45,7 +45,7 @@ def test_answers_are_the_records_of_the_run(client: TestClient, run: Run) -> Non
         assert answered["question"] == list(parsed.text)
         (expected,) = run.answer([parsed], top=3)
         for record, answer in zip(answered["answers"], expected, strict=True):
-            own = answer_record(parsed, answer).as_dict()
+            own = answered_record(parsed, [answer]).answers[0].as_dict()
             assert list(record) == list(own)
             for key, value in own.items():
                 is_number = isinstance(value, float)

@@ -77,14 +77,6 @@ def answered_record(
     return AnsweredRecord(**answered_values(question, answers, explanations))
 
 
-def answer_record(
-    question: Question, answer: Answer, explanations: Sequence[Explanation] = ()
-) -> AnswerRecord:
-    """Return the record of an answer, with what supports each of its entities."""
-    answered = answered_record(question, [answer], [explanations])
-    return answered.answers[0]
-
-
 def answered_values(
     question: Question,
     answers: Sequence[Answer],
