@@ -320,7 +320,11 @@ def test_every_model_trains_evaluates_and_predicts(getd: Getd, tmp_path: Path, m
     )
     record = json.loads(result.out)
     assert (record["epochs"], record["report"]["protocol"]["sample"]) == (1, 10)
-    assert result.err == "".join(f"note: {notice}\n" for notice in record["notices"])
+    notices = record["notices"]
+    if arity:  # the names of most players are in no other fact of two entities
+        lone = "nearly every fact has a name of its own in 'player' of born in"
+        notices = [f"{lone}: little can be learnt about it", *notices]
+    assert result.err == "".join(f"note: {notice}\n" for notice in notices)
     kb = RunFolder(tmp_path / "run").read_knowledge_base()
     fact = kb.split("test")[2].take(slice(0, 1))
     question = [kb.relations[int(fact.relation[0])], "?", kb.entities[int(fact.entities[0, 1])]]
