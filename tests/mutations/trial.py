@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -13,7 +14,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from tests.mutations import select
-from tests.mutations.drawn import draw
+from tests.mutations.drawn import Drawn, draw, every_candidate
 from tests.mutations.map import MODULE, TestMap, enclosing, functions
 from tests.mutations.slot import ROOT, Outcome, Slot, slot
 from tests.mutations.source import Edit, MutationError, edit, read_sources
@@ -71,8 +72,29 @@ def _listed(name: str, values: Mapping[str, Any], sources: dict[Path, str]) -> M
     return Mutation(name, where, change, values["why"], found, lines, values.get("equivalent", ""))
 
 
-def drawn(number: int, seed: int) -> list[Mutation]:
-    """Those that a seed draws."""
+def drawn(number: int, seed: int, since: str | None = None) -> list[Mutation]:
+    """Those that a seed draws, from the files that changed since a commit or from all."""
+    sources = read_sources(PACKAGE)
+    if since is not None:
+        changed = _changed_since(since)
+        sources = {path: source for path, source in sources.items() if path in changed}
+    return _described(draw(sources, number, seed))
+
+
+def chosen(ids: Sequence[str]) -> list[Mutation]:
+    """Those with these ids, listed or to be drawn by any seed."""
+    every = every_candidate(read_sources(PACKAGE))
+    mutations = [
+        *(mutation for mutation in listed() if mutation.id in ids),
+        *_described([each for each in every if each.id in ids]),
+    ]
+    missing = set(ids) - {mutation.id for mutation in mutations}
+    if missing:
+        raise SystemExit(f"no mutation of the code as it is: {', '.join(sorted(missing))}")
+    return mutations
+
+
+def _described(mutations: Sequence[Drawn]) -> list[Mutation]:
     table = tomllib.loads((FOLDER / "equivalents.toml").read_text(encoding="utf-8"))
     return [
         Mutation(
@@ -84,8 +106,14 @@ def drawn(number: int, seed: int) -> list[Mutation]:
             each.lines,
             table.get(each.id, {}).get("why", ""),
         )
-        for each in draw(read_sources(PACKAGE), number, seed)
+        for each in mutations
     ]
+
+
+def _changed_since(commit: str) -> set[Path]:
+    command = ["git", "diff", "--name-only", commit]
+    names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    return {ROOT / name for name in names.splitlines()}
 
 
 class Laboratory:
