@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -188,6 +189,10 @@ class Laboratory:
             outcome = _run(copy, change, tests, seconds, self._red)
             if outcome.passed:
                 return ""
+
+            # What takes too long without the change as well notices nothing.
+            if outcome.hangs and _run(copy, None, tests, seconds, self._red).hangs:
+                return ""
             killer = outcome.killer
             if "::" not in killer or killer in self._green:
                 return killer
@@ -198,7 +203,7 @@ class Laboratory:
 
     def _stages(self, mutation: Mutation) -> Iterator[tuple[list[str], float]]:
         """Tests to run, one list after the other: what noticed it before, what is quick, the rest
-        within the limit.
+        within the limit; tests of the room come first.
         """
         assert mutation.edit is not None
         path = mutation.edit.path
@@ -210,18 +215,24 @@ class Laboratory:
         if not known:
             yield from ((files, self._limit) for files in neighbours(path, source))
             return
-        quick: list[str] = []
-        slow: list[str] = []
-        total = 0.0
-        for test, seconds in known:
-            total += seconds
-            if total <= FIRST or not quick:
-                quick.append(test)
-            elif total <= self._limit:
-                slow.append(test)
+
+        # Tests from elsewhere may need fixtures that take longer than themselves.
+        beside = [test for test in known if _is_beside(ROOT / test[0].split("::")[0], path)]
+        quick = _within(beside or known, FIRST)
         yield quick, FIRST
+        slow = [test for test in _within(known, self._limit) if test not in quick]
         if slow:
             yield slow, self._limit
+
+
+def _within(tests: Sequence[tuple[str, float]], limit: float) -> list[str]:
+    """The fastest tests that take so many seconds together, but one at least."""
+    totals = accumulate(seconds for _, seconds in tests)
+    return [
+        test
+        for number, ((test, _), total) in enumerate(zip(tests, totals, strict=True))
+        if total <= limit or not number
+    ]
 
 
 def _run(
@@ -251,14 +262,15 @@ def neighbours(path: Path, source: str) -> list[list[str]]:
         for each in sorted((ROOT / "tests").rglob("test_*.py"))
     }
     direct = [each for each, text in files.items() if re.search(rf"\b{re.escape(module)}\b", text)]
-    beside = (ROOT / "tests" / parts[0], ROOT / "tests" / f"test_{parts[0]}.py")
-    others = [
-        each
-        for each in files
-        if each not in direct and (each in beside or each.parent == beside[0])
-    ]
+    others = [each for each in files if each not in direct and _is_beside(each, path)]
     stages = [[path, *direct] if ">>>" in source else direct, others]
     return [[str(each.relative_to(ROOT)) for each in stage] for stage in stages if stage]
+
+
+def _is_beside(test: Path, path: Path) -> bool:
+    """Whether a file of tests is of the room that a file of code stands in."""
+    room = path.relative_to(PACKAGE).with_suffix("").parts[0]
+    return ROOT / "tests" / room in test.parents or test == ROOT / "tests" / f"test_{room}.py"
 
 
 def _where(path: Path, function: str) -> str:
