@@ -202,8 +202,8 @@ class Laboratory:
                 self._red.add(killer)
 
     def _stages(self, mutation: Mutation) -> Iterator[tuple[list[str], float]]:
-        """Tests to run, one list after the other: what noticed it before, what is quick, the rest
-        within the limit; tests of the room come first.
+        """Tests to run, one list after the other: what noticed it before, what is quick and what
+        the map does not know in the nearest file, the rest within the limit.
         """
         assert mutation.edit is not None
         path = mutation.edit.path
@@ -216,10 +216,12 @@ class Laboratory:
             yield from ((files, self._limit) for files in neighbours(path, source))
             return
 
-        # Tests from elsewhere may need fixtures that take longer than themselves.
-        beside = [test for test in known if _is_beside(ROOT / test[0].split("::")[0], path)]
-        quick = _within(beside or known, FIRST)
-        yield quick, FIRST
+        # Many files of tests have fixtures that take longer than their tests: few files come first.
+        files = dict.fromkeys(test.split("::")[0] for test, _ in known)
+        first = nearest_file(path, list(files))
+        quick = _within([test for test in known if test[0].split("::")[0] == first], FIRST)
+        assert self._tests is not None
+        yield [*quick, *self._tests.new(first)], FIRST
         slow = [test for test in _within(known, self._limit) if test not in quick]
         if slow:
             yield slow, self._limit
@@ -265,6 +267,21 @@ def neighbours(path: Path, source: str) -> list[list[str]]:
     others = [each for each in files if each not in direct and _is_beside(each, path)]
     stages = [[path, *direct] if ">>>" in source else direct, others]
     return [[str(each.relative_to(ROOT)) for each in stage] for stage in stages if stage]
+
+
+def nearest_file(path: Path, files: Sequence[str]) -> str:
+    """The file of tests that is most about a file of code: by its name, by what it imports, by its
+    room.
+    """
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    module = re.compile(rf"\b{re.escape('.'.join(['getd', *parts]))}\b")
+
+    def nearness(file: str) -> tuple[bool, int, bool]:
+        test = ROOT / file
+        mentions = len(module.findall(test.read_text(encoding="utf-8")))
+        return test.stem == f"test_{parts[-1]}", mentions, _is_beside(test, path)
+
+    return max(files, key=nearness)
 
 
 def _is_beside(test: Path, path: Path) -> bool:
