@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Annotated, Literal
@@ -15,7 +16,7 @@ from pydantic import PositiveInt, ValidationError
 from getd.config import Settings, build, override, read_toml, to_toml, with_values
 from getd.errors import ConfigError
 from getd.models import MODELS
-from getd.runs.config import Config
+from getd.runs.config import Config, TrainSettings
 
 
 class Training(Settings):
@@ -172,3 +173,24 @@ def setting_of_one_model() -> str:
     common = {*MODELS["getd"].settings.model_fields, *MODELS["encoder"].settings.model_fields}
     settings = {key for entry in MODELS.values() for key in entry.settings.model_fields}
     return min(settings - common)
+
+
+def test_the_docs_name_the_defaults_of_the_settings() -> None:
+    """In the table of the sampled regime, and in sentences elsewhere."""
+    docs = Path(__file__).parent.parent / "docs"
+    training = (docs / "training.md").read_text(encoding="utf-8")
+    quickstart = (docs / "quickstart.md").read_text(encoding="utf-8")
+    defaults = TrainSettings().model_dump()
+
+    table = training.partition("| setting | default | |\n")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\| `(\w+)` \| `?([\w.]+)", table, re.MULTILINE)
+    assert len(rows) == table.count("\n")
+    for name, default in rows:
+        assert default == str(defaults[name]).lower().removesuffix(".0"), name
+
+    epochs = re.search(r"By default this model trains for up to (\d+) epochs", quickstart)
+    rate = re.search(r"The default learning rate is (\d\.\d+)\.", training)
+    assert epochs
+    assert rate
+    assert int(epochs[1]) == defaults["epochs"]
+    assert float(rate[1]) == defaults["learning_rate"]

@@ -193,6 +193,16 @@ def test_a_sample_names_its_size_and_counts_its_questions(kb: KnowledgeBase, mod
     )
 
 
+def test_the_seed_decides_which_resamples_an_interval_is_taken_over(
+    kb: KnowledgeBase, model: Table
+) -> None:
+    first, again, other = (
+        evaluate(model, kb, seed=seed, baselines=False, by=()) for seed in (1, 1, 2)
+    )
+    assert first.mrr_interval == again.mrr_interval != other.mrr_interval
+    assert first.mrr == other.mrr
+
+
 @pytest.mark.parametrize("sample", [None, 7])
 def test_the_validation_mrr_is_the_mrr_of_the_evaluation(
     kb: KnowledgeBase, model: Table, sample: int | None

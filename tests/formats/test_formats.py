@@ -12,9 +12,11 @@ import zstandard
 
 import getd
 from getd.errors import FactFileError
+from getd.formats.csv_rows import read_csv_rows
 from getd.formats.format import ReadOptions
 from getd.formats.registry import detect_format, read_named
 from getd.io.lines import BLOCK
+from getd.io.problems import Problems
 from tests.tiny import rows_of
 
 TEXT = "award\tJordan\tBulls\tMVP\nplays for\tPippen\tBulls\naward\tBird\tCeltics\tMVP\n"
@@ -215,6 +217,17 @@ def test_columns_may_have_any_name(
 def test_quoted_csv_may_hold_separators_and_line_ends(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", 'relation,e1,e2\r\nr,"a,""b""\r\nc",d\r\nr,e,f\r\n')
     assert rows_of(read_named(path)) == [("r", 'a,"b"\r\nc', "d"), ("r", "e", "f")]
+
+
+def test_no_more_quoted_rows_are_held_than_a_batch_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = "".join(f'"a{i}",b{i}' + (f",c{i}" if i % 3 == 0 else "") + "\n" for i in range(20))
+    path = write(tmp_path / "a.csv", lines)
+    monkeypatch.setattr("getd.formats.csv_rows.BATCH_ROWS", 6)
+    sizes = [len(rows) for rows in read_csv_rows(path, ",", Problems(path))]
+    assert sum(sizes) == 20
+    assert max(sizes) <= 6
 
 
 def test_parquet_and_frames(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
+import time
 
 import polars as pl
 import pytest
@@ -24,6 +26,30 @@ def test_a_panic_becomes_an_error_without_its_report(capfd: pytest.CaptureFixtur
             b"thread 'main' panicked at src/lib.rs\n",
             pl.exceptions.PanicException("it gave up\nat length"),
         )
+    assert capfd.readouterr().err == ""
+
+
+def test_the_report_of_another_thread_that_panics_is_dropped_however_late_it_ends(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    has_begun = threading.Event()
+
+    def panic() -> None:
+        os.write(2, b"\nthread 'worker' (7) panicked at src/lib.rs:4:1:\n")
+        has_begun.set()
+        time.sleep(0.01)
+        os.write(2, b"stack backtrace:\n")
+
+    def fail() -> None:
+        with panics_as_errors():
+            worker.start()
+            has_begun.wait()
+            raise ValueError("broken")
+
+    worker = threading.Thread(target=panic)
+    with pytest.raises(ValueError, match=r"^broken$"):
+        fail()
+    worker.join()
     assert capfd.readouterr().err == ""
 
 

@@ -6,8 +6,8 @@ import argparse
 import sys
 
 from tests.mutations.map import make_map, read_map
-from tests.mutations.table import killers, section, write
-from tests.mutations.trial import Laboratory, Mutation, Result, drawn, listed
+from tests.mutations.table import killers, section, write, write_rows
+from tests.mutations.trial import Laboratory, Mutation, Result, chosen, drawn, listed
 
 
 def main() -> int:
@@ -17,14 +17,6 @@ def main() -> int:
         make_map(options.map)
         return 0
 
-    both = not options.listed and options.drawn is None
-    number = options.drawn if options.drawn is not None else 100 if both else 0
-    groups: dict[str, list[Mutation]] = {}
-    if options.listed or both:
-        groups["Listed"] = listed()
-    if number:
-        groups[f"Drawn: {number} with seed {options.seed}"] = drawn(number, options.seed)
-
     tests = read_map()
     if tests is None:
         print(
@@ -32,18 +24,37 @@ def main() -> int:
             file=sys.stderr,
         )
     laboratory = Laboratory(tests, killers(), options.seconds)
-    parts, left = {}, 0
-    for title, mutations in groups.items():
-        chosen = [
-            mutation for mutation in mutations if not options.only or mutation.id in options.only
-        ]
-        results = laboratory.results(chosen, options.jobs, _tell)
-        left += sum(result.verdict in ("survived", "lost") for result in results)
-        parts[title.split()[0].strip(":")] = section(title, results)
-    if not options.only:
+
+    results: list[Result] = []
+    if options.only:
+        results = laboratory.results(chosen(options.only), options.jobs, _tell)
+        write_rows(results)
+    else:
+        parts = []
+        for title, mutations in _groups(options).items():
+            of_group = laboratory.results(mutations, options.jobs, _tell)
+            parts.append(section(title, of_group))
+            results += of_group
         write(parts)
+
+    left = sum(result.verdict in ("survived", "lost") for result in results)
     print(f"{left} left" if left else "none left")
     return 1 if left else 0
+
+
+def _groups(options: argparse.Namespace) -> dict[str, list[Mutation]]:
+    """Mutations by the title of their part of the page."""
+    both = not options.listed and options.drawn is None
+    number = options.drawn if options.drawn is not None else 100 if both else 0
+    groups: dict[str, list[Mutation]] = {}
+    if options.listed or both:
+        groups["Listed"] = listed()
+    if number:
+        title = f"Drawn: {number} with seed {options.seed}"
+        if options.since is not None:
+            title += f" from the files changed since {options.since}"
+        groups[title] = drawn(number, options.seed, options.since)
+    return groups
 
 
 def _options() -> argparse.Namespace:
@@ -51,11 +62,12 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--listed", action="store_true", help="those of listed.toml")
     parser.add_argument("--drawn", type=int, metavar="N", help="so many drawn at random")
     parser.add_argument("--seed", type=int, default=16, help="of the draw (default: %(default)s)")
+    parser.add_argument("--since", metavar="COMMIT", help="draw from files changed since alone")
     parser.add_argument("--jobs", type=int, default=1, help="how many are tried side by side")
     parser.add_argument(
         "--seconds", type=float, default=150, help="of tests that are tried at most for each"
     )
-    parser.add_argument("--only", nargs="+", metavar="ID", help="these alone; nothing is written")
+    parser.add_argument("--only", nargs="+", metavar="ID", help="these alone; writes their rows")
     parser.add_argument(
         "--map",
         nargs="*",

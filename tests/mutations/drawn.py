@@ -63,7 +63,7 @@ class Drawn:
 
 def draw(sources: dict[Path, str], number: int, seed: int) -> list[Drawn]:
     """So many mutations, as many of each kind as of any other."""
-    every = [mutation for path, source in sources.items() for mutation in candidates(path, source)]
+    every = every_candidate(sources)
     chosen: list[Drawn] = []
     for place, kind in enumerate(KINDS):
         share = number // len(KINDS) + (place < number % len(KINDS))
@@ -72,6 +72,11 @@ def draw(sources: dict[Path, str], number: int, seed: int) -> list[Drawn]:
             :share
         ]
     return chosen
+
+
+def every_candidate(sources: dict[Path, str]) -> list[Drawn]:
+    """Every mutation of some files."""
+    return [mutation for path, source in sources.items() for mutation in candidates(path, source)]
 
 
 def candidates(path: Path, source: str) -> Iterator[Drawn]:

@@ -13,13 +13,14 @@ import gzip
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tests.mutations import record
-from tests.mutations.slot import Slot, slot
+from tests.mutations.slot import ROOT, Slot, slot
 
 CACHE = Path(__file__).parent / ".cache"  # ignored by git
 MODULE = "<module>"
@@ -76,6 +77,12 @@ class TestMap:
         bits = bits or self._by_file.get(path.name, 0)
         chosen = [test for number, test in enumerate(self.seconds) if bits >> number & 1]
         return sorted(chosen, key=lambda test: test[1])
+
+    def new(self, file: str) -> list[str]:
+        """The tests of a file that were written after the map was made."""
+        written = re.findall(r"^def (test_\w+)", (ROOT / file).read_text(encoding="utf-8"), re.M)
+        known = {name.split("[")[0] for name, _ in self.seconds}
+        return [name for name in (f"{file}::{each}" for each in written) if name not in known]
 
 
 def functions(source: str) -> list[Function]:

@@ -42,9 +42,14 @@ class Outcome:
         return self.code in (0, 5)
 
     @property
+    def hangs(self) -> bool:
+        """Whether it took too long."""
+        return self.code == HANGS
+
+    @property
     def killer(self) -> str:
         """What noticed it."""
-        if self.code == HANGS:
+        if self.hangs:
             return "a time limit"
         return next(iter(self.failed), f"pytest, which ended with {self.code}")
 

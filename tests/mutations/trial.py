@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
 from tests.mutations import select
-from tests.mutations.drawn import draw
+from tests.mutations.drawn import Drawn, draw, every_candidate
 from tests.mutations.map import MODULE, TestMap, enclosing, functions
 from tests.mutations.slot import ROOT, Outcome, Slot, slot
 from tests.mutations.source import Edit, MutationError, edit, read_sources
@@ -71,8 +73,29 @@ def _listed(name: str, values: Mapping[str, Any], sources: dict[Path, str]) -> M
     return Mutation(name, where, change, values["why"], found, lines, values.get("equivalent", ""))
 
 
-def drawn(number: int, seed: int) -> list[Mutation]:
-    """Those that a seed draws."""
+def drawn(number: int, seed: int, since: str | None = None) -> list[Mutation]:
+    """Those that a seed draws, from the files that changed since a commit or from all."""
+    sources = read_sources(PACKAGE)
+    if since is not None:
+        changed = _changed_since(since)
+        sources = {path: source for path, source in sources.items() if path in changed}
+    return _described(draw(sources, number, seed))
+
+
+def chosen(ids: Sequence[str]) -> list[Mutation]:
+    """Those with these ids, listed or to be drawn by any seed."""
+    every = every_candidate(read_sources(PACKAGE))
+    mutations = [
+        *(mutation for mutation in listed() if mutation.id in ids),
+        *_described([each for each in every if each.id in ids]),
+    ]
+    missing = set(ids) - {mutation.id for mutation in mutations}
+    if missing:
+        raise SystemExit(f"no mutation of the code as it is: {', '.join(sorted(missing))}")
+    return mutations
+
+
+def _described(mutations: Sequence[Drawn]) -> list[Mutation]:
     table = tomllib.loads((FOLDER / "equivalents.toml").read_text(encoding="utf-8"))
     return [
         Mutation(
@@ -84,8 +107,14 @@ def drawn(number: int, seed: int) -> list[Mutation]:
             each.lines,
             table.get(each.id, {}).get("why", ""),
         )
-        for each in draw(read_sources(PACKAGE), number, seed)
+        for each in mutations
     ]
+
+
+def _changed_since(commit: str) -> set[Path]:
+    command = ["git", "diff", "--name-only", commit]
+    names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    return {ROOT / name for name in names.splitlines()}
 
 
 class Laboratory:
@@ -160,6 +189,10 @@ class Laboratory:
             outcome = _run(copy, change, tests, seconds, self._red)
             if outcome.passed:
                 return ""
+
+            # What takes too long without the change as well notices nothing.
+            if outcome.hangs and _run(copy, None, tests, seconds, self._red).hangs:
+                return ""
             killer = outcome.killer
             if "::" not in killer or killer in self._green:
                 return killer
@@ -169,8 +202,8 @@ class Laboratory:
                 self._red.add(killer)
 
     def _stages(self, mutation: Mutation) -> Iterator[tuple[list[str], float]]:
-        """Tests to run, one list after the other: what noticed it before, what is quick, the rest
-        within the limit.
+        """Tests to run, one list after the other: what noticed it before, what is quick and what
+        the map does not know in the nearest file, the rest within the limit.
         """
         assert mutation.edit is not None
         path = mutation.edit.path
@@ -182,18 +215,26 @@ class Laboratory:
         if not known:
             yield from ((files, self._limit) for files in neighbours(path, source))
             return
-        quick: list[str] = []
-        slow: list[str] = []
-        total = 0.0
-        for test, seconds in known:
-            total += seconds
-            if total <= FIRST or not quick:
-                quick.append(test)
-            elif total <= self._limit:
-                slow.append(test)
-        yield quick, FIRST
+
+        # Many files of tests have fixtures that take longer than their tests: few files come first.
+        files = dict.fromkeys(test.split("::")[0] for test, _ in known)
+        first = nearest_file(path, list(files))
+        quick = _within([test for test in known if test[0].split("::")[0] == first], FIRST)
+        assert self._tests is not None
+        yield [*quick, *self._tests.new(first)], FIRST
+        slow = [test for test in _within(known, self._limit) if test not in quick]
         if slow:
             yield slow, self._limit
+
+
+def _within(tests: Sequence[tuple[str, float]], limit: float) -> list[str]:
+    """The fastest tests that take so many seconds together, but one at least."""
+    totals = accumulate(seconds for _, seconds in tests)
+    return [
+        test
+        for number, ((test, _), total) in enumerate(zip(tests, totals, strict=True))
+        if total <= limit or not number
+    ]
 
 
 def _run(
@@ -223,14 +264,30 @@ def neighbours(path: Path, source: str) -> list[list[str]]:
         for each in sorted((ROOT / "tests").rglob("test_*.py"))
     }
     direct = [each for each, text in files.items() if re.search(rf"\b{re.escape(module)}\b", text)]
-    beside = (ROOT / "tests" / parts[0], ROOT / "tests" / f"test_{parts[0]}.py")
-    others = [
-        each
-        for each in files
-        if each not in direct and (each in beside or each.parent == beside[0])
-    ]
+    others = [each for each in files if each not in direct and _is_beside(each, path)]
     stages = [[path, *direct] if ">>>" in source else direct, others]
     return [[str(each.relative_to(ROOT)) for each in stage] for stage in stages if stage]
+
+
+def nearest_file(path: Path, files: Sequence[str]) -> str:
+    """The file of tests that is most about a file of code: by its name, by what it imports, by its
+    room.
+    """
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    module = re.compile(rf"\b{re.escape('.'.join(['getd', *parts]))}\b")
+
+    def nearness(file: str) -> tuple[bool, int, bool]:
+        test = ROOT / file
+        mentions = len(module.findall(test.read_text(encoding="utf-8")))
+        return test.stem == f"test_{parts[-1]}", mentions, _is_beside(test, path)
+
+    return max(files, key=nearness)
+
+
+def _is_beside(test: Path, path: Path) -> bool:
+    """Whether a file of tests is of the room that a file of code stands in."""
+    room = path.relative_to(PACKAGE).with_suffix("").parts[0]
+    return ROOT / "tests" / room in test.parents or test == ROOT / "tests" / f"test_{room}.py"
 
 
 def _where(path: Path, function: str) -> str:

@@ -10,7 +10,7 @@ from getd.facts.knowledge_base import KnowledgeBase
 from getd.runs.config import Config
 from getd.training import defaults
 from getd.training.defaults import fill_in
-from getd.workflows.candidates import candidates, differences, other_seeds
+from getd.workflows.candidates import SEEDS, candidates, differences, other_seeds
 from tests.tiny import tiny_knowledge_base
 
 
@@ -111,6 +111,8 @@ def test_no_two_are_the_same() -> None:
 
 def test_other_seeds_differ_in_the_seed_alone() -> None:
     default = derive({})["default"]
-    for number, config in enumerate(other_seeds("default", default).values(), start=1):
+    derived = other_seeds("default", default)
+    assert len(derived) == SEEDS
+    for number, config in enumerate(derived.values(), start=1):
         assert differences(config, default) == {"training.seed": number}
     assert other_seeds("default", derive({"training": {"seed": 0}})["default"]) == {}

@@ -195,6 +195,18 @@ def test_members_of_a_combined_run_are_combined_one_by_one(
     assert larger.predict("award", ["player 1", "?", "year 1"], top=2)
 
 
+def test_members_that_did_not_learn_relations_have_no_say_in_them_after_two_combinations(
+    members: list[Path], tmp_path: Path
+) -> None:
+    learner = train_member("n-cp", tmp_path / "learner", relation_loss=1.0)
+    first = package.combine([members[0], learner], tmp_path / "first", memory=False)
+    second = package.combine([first, members[1]], tmp_path / "second", memory=False)
+    for run, expected in ((first, [False, True]), (second, [False, True, False])):
+        weights = run.folder.read_combination().weights
+        assert [weight > 0 for weight in weights["relation"]] == expected
+        assert all(weights["2-0"])  # each would have a say if it had learnt them
+
+
 def test_the_memory_of_a_member_is_left_out(members: list[Path], tmp_path: Path) -> None:
     first = shutil.copytree(members[0], tmp_path / "first")
     plain = package.combine([first, members[1]], tmp_path / "plain", memory=False)
