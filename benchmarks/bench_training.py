@@ -6,6 +6,8 @@ How the figures are defined:
 
 - *Step*: a batch is prepared and learnt from, one after the other; an epoch, timed as a whole,
   prepares one ahead.
+- *Step in bf16*: the same step with ``precision = "bf16"``, over the same bare products in fp32; on
+  a processor that computes bf16 natively, and only there.
 - *Bare*: the matrix products of a step and nothing else, at the same shapes, forward and for both
   gradients, into buffers that are there already, taking turns with the step itself. The count of
   batched products is that of ``products_of_others``; the loss counts three products for each tile
@@ -77,7 +79,7 @@ def measure(quick: bool = False) -> Result:
     batch, repeats = (16, 2) if quick else (128, 40)
     model = make_model(shape, DROPOUT)
     trainer = make_trainer(model, blocks, batch_size=batch)
-    figures, details = _step(trainer, shape, batch, repeats)
+    figures, details = _step(trainer, _rounded(shape, blocks, batch), shape, batch, repeats)
     step = details["step"]["best"]
     parts = _parts(trainer, shape, batch, step, repeats)
     work = batch * multiply_adds(shape.arity, shape.dim, shape.dim, shape.rank, shape.n_entities)
@@ -154,8 +156,16 @@ def _full_batches(trainer: Trainer, size: int) -> Iterator[Batch]:
     return cycle([batch for batch in _batches(trainer, size) if len(batch.rows) == size])
 
 
+def _rounded(shape: Shape, blocks: Blocks, batch: int) -> Trainer | None:
+    """A trainer in bf16; None: the processor does not compute it natively."""
+    if not _has_bf16(CPU):
+        return None
+    model = make_model(shape, DROPOUT)
+    return make_trainer(model, blocks, batch_size=batch, precision="bf16")
+
+
 def _step(
-    trainer: Trainer, shape: Shape, batch: int, repeats: int
+    trainer: Trainer, rounded: Trainer | None, shape: Shape, batch: int, repeats: int
 ) -> tuple[list[Figure], dict[str, Any]]:
     """A whole step and its bare products, taking turns; the loss must fall."""
     batches = _full_batches(trainer, batch)
@@ -163,18 +173,27 @@ def _step(
     bare = run_products(
         bare_scoring(shape, batch) + bare_loss(batch * shape.arity, shape.n_entities, shape.dim)
     )
-    works = (lambda: losses.append(whole_step(trainer, next(batches))), bare)
+    works = [lambda: losses.append(whole_step(trainer, next(batches))), bare]
+    if rounded is not None:
+        works.append(lambda: whole_step(rounded, next(batches)))
     timings(*works, repeats=min(repeats, 5))  # to warm up
-    step, bare_times = timings(*works, repeats=repeats)
+    step, bare_times, *rounded_times = timings(*works, repeats=repeats)
     assert np.isfinite(losses).all()
     assert repeats < 10 or np.mean(losses[-10:]) < np.mean(losses[:10])
-    return [
+
+    figures = [
         Figure(
             "training step over its bare matrix products", min(step) / min(bare_times), "x", 1.5
         ),
         Figure("training step", 1000 * min(step), "ms"),
         Figure("facts learnt from", batch / median(step), "facts/s"),
-    ], {"step": summary(step), "bare": summary(bare_times)}
+    ]
+    details = {"step": summary(step), "bare": summary(bare_times)}
+    for times in rounded_times:
+        ratio = min(times) / min(bare_times)
+        figures.append(Figure("training step in bf16 over the bare products in fp32", ratio, "x"))
+        details["step in bf16"] = summary(times)
+    return figures, details
 
 
 def _parts(
