@@ -45,6 +45,7 @@ from torch.nn.functional import cross_entropy
 from benchmarks.harness import Figure, Plot, Result, Series, Skipped, bars, best, summary, timings
 from benchmarks.profiled import profiled_steps
 from benchmarks.subjects import (
+    CPU,
     MultipliedOut,
     Shape,
     bare_loss,
@@ -58,6 +59,7 @@ from benchmarks.subjects import (
 )
 from getd.datasets.load import load
 from getd.errors import GetdError
+from getd.evaluation.precision import has_bf16
 from getd.evaluation.ranks import rank_facts
 from getd.facts.facts import Blocks, Facts
 from getd.facts.known_answers import KnownAnswers
@@ -158,7 +160,7 @@ def _full_batches(trainer: Trainer, size: int) -> Iterator[Batch]:
 
 def _rounded(shape: Shape, blocks: Blocks, batch: int) -> Trainer | None:
     """A trainer in bf16; None: the processor does not compute it natively."""
-    if not _has_bf16(CPU):
+    if not has_bf16(CPU):
         return None
     model = make_model(shape, DROPOUT)
     return make_trainer(model, blocks, batch_size=batch, precision="bf16")

@@ -45,7 +45,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A user's cache that is empty, on a machine that has bf16."""
     path = tmp_path / "cache" / "bf16.json"
     monkeypatch.setattr(precision, "user_cache", lambda name: path.with_name(name))
-    monkeypatch.setattr(precision, "_has_bf16", lambda device: True)
+    monkeypatch.setattr(precision, "has_bf16", lambda device: True)
     return path
 
 
@@ -179,7 +179,7 @@ def test_a_cache_that_cannot_be_written_does_no_harm(
 def test_a_machine_without_bf16_is_not_measured(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(precision, "_has_bf16", lambda device: False)
+    monkeypatch.setattr(precision, "has_bf16", lambda device: False)
     assert not is_bf16_faster(CPU)
     assert not cache.exists()
     assert measure_speedup() > 0

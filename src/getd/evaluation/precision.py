@@ -71,7 +71,7 @@ def multiply(queries: Tensor, table: Tensor, out: Tensor) -> Tensor:
 
 def is_bf16_faster(device: torch.device) -> bool:
     """Whether products in bf16 are clearly faster; measured once for each machine."""
-    if not _has_bf16(device):
+    if not has_bf16(device):
         return False
     if device.type == "cuda":
         return True
@@ -114,7 +114,7 @@ def _time_products(query: Tensor, table: Tensor) -> float:
     return time.perf_counter() - start
 
 
-def _has_bf16(device: torch.device) -> bool:
+def has_bf16(device: torch.device) -> bool:
     """Whether the processor has instructions for bf16; torch can always emulate them."""
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
